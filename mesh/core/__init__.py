@@ -1,0 +1,1 @@
+"""Values that every pure machine shares: ids, addresses, time, randomness, timers, effects."""

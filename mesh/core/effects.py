@@ -1,0 +1,134 @@
+"""All that a core can ask of the world: a small closed set of values.
+
+A core never calls out. It returns these, in order, and a driver carries them out in that order;
+a `Persist` is complete, on disk, before anything after it leaves the process. Match on them with
+`typing.assert_never`, so that a new effect cannot be forgotten by a driver.
+
+Bytes only: the driver neither knows nor needs the messages inside.
+
+Source: ordered outputs with 'persist, then send' follow etcd's raft `Ready`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from mesh.core.address import Address
+from mesh.core.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class SendDatagram:
+    """Send `data` to `to` by UDP; it may be lost. At most 1,400 bytes."""
+
+    to: Address
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StartExchange:
+    """Send one request on a stream and bring back one reply.
+
+    The driver answers with `handle_reply(now, exchange_id, data)` or, after `timeout_s` or any
+    failure, with `handle_exchange_failed(now, exchange_id, reason)`: exactly one of the two, once.
+    """
+
+    exchange_id: int
+    to: Address
+    data: bytes
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """Find the numeric addresses of a seed as the user wrote it (``host:port``).
+
+    The driver answers with `handle_resolved(now, seed, addresses)`; no addresses: not found.
+    """
+
+    seed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Persist:
+    """Store these numbers durably before any later effect of this list, or of a later one, is carried out."""
+
+    values: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Publish an event. The driver stamps it with the time."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a command: JSON-ready data, or an error's text (then `result` is None)."""
+
+    command_id: int
+    result: Any
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartProcess:
+    """Start a command in its own process group. `run_id` names it until its exit is reported.
+
+    The driver answers with any number of `handle_output` and then exactly one `handle_exit`. After
+    each `handle_output` it reads no more from that stream of that run until `ReadOutput`.
+    """
+
+    run_id: int
+    argv: tuple[str, ...]
+    env: Mapping[str, str]  # added to the node's own environment
+    cwd: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOutput:
+    """Go on reading stream 1 (stdout) or 2 (stderr) of a run."""
+
+    run_id: int
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopProcess:
+    """End a run's whole process group: SIGTERM, then SIGKILL after `grace_s` (0: SIGKILL at once)."""
+
+    run_id: int
+    grace_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChanged:
+    """A task that this node keeps changed its state or has new output: wake who watches it."""
+
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The node is done: carry out nothing after this, stop with `exit_code` and say `reason`."""
+
+    exit_code: int
+    reason: str
+
+
+Effect: TypeAlias = (
+    SendDatagram
+    | StartExchange
+    | Resolve
+    | Persist
+    | Emit
+    | Answer
+    | StartProcess
+    | ReadOutput
+    | StopProcess
+    | TaskChanged
+    | Stop
+)

@@ -1,0 +1,35 @@
+"""What a machine asks of other nodes, before it is bytes.
+
+Machines below the node return `Ask` and `Tell` beside effects; the node turns them into
+`StartExchange` and `SendDatagram`, and hands the answer back under the asker's own tag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mesh.core.address import Address
+from mesh.core.effects import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request on a stream. The machine gets the reply, or None on failure, under `tag`, exactly once."""
+
+    to: Address
+    message: object
+    tag: Hashable
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """One message in a datagram of its own; it may be lost."""
+
+    to: Address
+    message: object
+
+
+Output: TypeAlias = Effect | Ask | Tell

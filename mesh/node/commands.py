@@ -1,0 +1,25 @@
+"""Every command that a driver can hand to a node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mesh.work.commands import WorkCommand
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Stop running work, tell everybody, then `Stop`. Given twice, it is still one leave."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetLoad:
+    """The host's load: hundredths of all its processors, 0 to 255. Not answered."""
+
+    load_pct: int
+
+
+Command: TypeAlias = WorkCommand | Leave | SetLoad

@@ -1,0 +1,45 @@
+"""What a node is told before it starts. Everything else it learns from messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mesh.core.address import Address
+from mesh.core.ids import NO_MESH, MeshId, NodeId
+from mesh.membership.profile import SwimConfig, profile
+from mesh.wire.records import Metadata
+
+__all__ = ["Metadata", "NodeConfig", "SwimConfig", "profile"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """One node's identity, what it offers, and whom it asks."""
+
+    node_id: NodeId
+    boot: int
+    """This session's number: greater than every earlier one of this id, durable before the first packet."""
+
+    mesh_id: MeshId = NO_MESH
+    """The mesh that the data directory names; NO_MESH when it names none."""
+
+    name: str
+    is_name_given: bool = True
+    """False: the name is a default, and may be changed when it is taken."""
+
+    address: Address
+    """What other members are told to send to."""
+
+    meta: Metadata
+    swim: SwimConfig
+    seeds: tuple[str, ...] = ()
+    """As the user wrote them; resolved anew at every try."""
+
+    found: bool = False
+    """Found a mesh at once, even with seeds."""
+
+    expect: int = 0
+    """With seeds: found a mesh once this many (this node among them) have met. 0: never found."""
+
+    unix_offset_s: float = 0.0
+    """Unix time minus `now`, taken once at start; only what people read is made from it."""

@@ -1,0 +1,1 @@
+"""Messages to bytes and back. Every byte that comes from a socket passes through here first."""

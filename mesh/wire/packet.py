@@ -1,0 +1,104 @@
+"""A packet: an 18-byte header and one or more messages. The same on datagrams and on streams.
+
+    magic 'M' | version u8 | mesh_id u64 | sender u64 | message | message | …
+
+A message is a msgpack list: its code, then its fields in order. Decoding is total: whatever bytes
+come in, the outcome is a packet or a DecodeError, and nothing is built before it was checked.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgpack
+
+from mesh.core.ids import MeshId, NodeId
+from mesh.errors import DecodeError, LocalProtocolError, VersionError
+from mesh.wire import swim_messages, work_messages
+
+MAGIC: Final = 0x4D
+VERSION: Final = 1
+VERSIONS: Final = (1, 1)  # the range spoken here, both inclusive
+HEADER: Final = struct.Struct(">BBQQ")
+DATAGRAM_BYTES_MAX: Final = 1400
+FRAME_BYTES_MAX: Final = 8 * 1024 * 1024
+
+_BY_CODE: Final = {**swim_messages.SCHEMAS, **work_messages.SCHEMAS}
+_BY_TYPE: Final = {kind: (code, field) for code, (kind, field) in _BY_CODE.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """What a valid packet held. `messages` is never empty."""
+
+    mesh_id: MeshId
+    sender: NodeId
+    messages: tuple[Any, ...]
+
+
+def encode_message(message: object) -> bytes:
+    """Return the bytes of one message, to be joined by `encode_packet`."""
+    entry = _BY_TYPE.get(type(message))
+    if entry is None:
+        raise LocalProtocolError(
+            f"{type(message).__name__} has no code: add it to its SCHEMAS table"
+        )
+    code, field = entry
+    return bytes(msgpack.packb([code, *field.pack(message)]))
+
+
+def encode_packet(mesh_id: MeshId, sender: NodeId, messages: Iterable[bytes]) -> bytes:
+    """Return a packet of messages that are encoded already. The caller keeps to the size limit."""
+    return HEADER.pack(MAGIC, VERSION, mesh_id, sender) + b"".join(messages)
+
+
+def decode_packet(data: bytes, bytes_max: int = DATAGRAM_BYTES_MAX) -> Packet:
+    """Return the packet in `data`.
+
+    Raises:
+        VersionError: the header names a version that is not spoken here.
+        DecodeError: anything else is wrong. Nothing else is ever raised.
+    """
+    if len(data) > bytes_max:
+        raise DecodeError(f"at most {bytes_max} bytes are expected, found {len(data)}")
+    if len(data) < HEADER.size:
+        raise DecodeError(f"a header of {HEADER.size} bytes is expected, found {len(data)} bytes")
+    magic, version, mesh_id, sender = HEADER.unpack_from(data)
+    if magic != MAGIC:
+        raise DecodeError(
+            f"a packet begins with byte 0x{MAGIC:02x}, found 0x{magic:02x}: not a mesh"
+        )
+    if not VERSIONS[0] <= version <= VERSIONS[1]:
+        raise VersionError(version, VERSIONS)
+    if sender == 0:
+        raise DecodeError("a sender's id other than 0 is expected")
+    messages = tuple(_decode_messages(data))
+    if not messages:
+        raise DecodeError("at least one message is expected after the header, found none")
+    return Packet(MeshId(mesh_id), NodeId(sender), messages)
+
+
+def _decode_messages(data: bytes) -> list[Any]:
+    unpacker = msgpack.Unpacker(max_buffer_size=len(data), strict_map_key=True)
+    unpacker.feed(memoryview(data)[HEADER.size :])
+    end = len(data) - HEADER.size
+    found = []
+    while unpacker.tell() < end:
+        try:
+            raw = unpacker.unpack()
+        except Exception as error:
+            raise DecodeError(
+                f"a message is expected, found bytes that are no msgpack: {error}"
+            ) from error
+        if type(raw) is not list or not raw:
+            raise DecodeError(
+                f"a message is a list that begins with its code, found {str(raw)[:60]}"
+            )
+        entry = _BY_CODE.get(raw[0]) if type(raw[0]) is int else None
+        if entry is None:
+            raise DecodeError(f"message code {str(raw[0])[:20]} is unknown to version {VERSION}")
+        found.append(entry[1].unpack(raw[1:]))
+    return found

@@ -1,0 +1,173 @@
+"""What members say of themselves and of each other: card, standing, vitals.
+
+A **card** is what a member declares of itself; only the member writes it, under one (boot,
+incarnation). It travels as one block of bytes, so that equal cards are decoded once and shared:
+a simulated mesh of thousands keeps one copy of each.
+
+A **standing** is what the mesh thinks of a member. **Vitals** are how busy it is just now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any, Final
+
+import msgpack
+
+from mesh.core.address import Address
+from mesh.core.ids import NAME_CHARS_MAX, NodeId
+from mesh.errors import DecodeError
+from mesh.wire import schema as s
+
+CARD_BYTES_MAX: Final = 1024
+LABELS_MAX: Final = 32
+
+
+class State(IntEnum):
+    """A member's state. The order is the precedence within one (boot, incarnation)."""
+
+    ALIVE = 0
+    SUSPECT = 1
+    DEAD = 2
+    LEFT = 3
+
+    @property
+    def word(self) -> str:
+        """The state as people and JSON see it."""
+        return self.name.lower()
+
+
+class Cause(IntEnum):
+    """Why a member is dead; a greater value is a stronger reason."""
+
+    NONE = 0
+    SILENT = 1  # timeouts only: a hint
+    CRASHED = 2  # lifeline closed and refusal: a hint (comes with the evidence)
+    ENDED = 3  # proof: that boot runs nothing any more
+
+    @property
+    def word(self) -> str:
+        """The cause as people and JSON see it; "" for none."""
+        return "" if self is Cause.NONE else self.name.lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """What a member offers. Sorted tuples, so that equal metadata has equal bytes."""
+
+    pool: str = "default"
+    node_class: str = "general"
+    labels: tuple[tuple[str, str], ...] = ()
+    slots: int = 1  # how many tasks run at once; 0: none
+    offers: tuple[tuple[str, int], ...] = ()  # declared amounts that tasks' needs count against
+    version: str = ""  # the release of Mesh it runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """What a member declares of itself under one (boot, incarnation)."""
+
+    node_id: NodeId
+    boot: int
+    incarnation: int
+    name: str
+    address: Address
+    meta: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Vitals:
+    """How busy a member is: free slots, and load as hundredths of all its processors (0 to 255)."""
+
+    free_slots: int
+    load_pct: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the sender thinks of a member, with the card it knows. `card` is encoded."""
+
+    boot: int
+    incarnation: int
+    state: State
+    cause: Cause
+    age_s: int  # how long in this state, for the receiver's screen; never compared
+    card: bytes
+
+
+def enum_of(kind: type[IntEnum]) -> s.Field:
+    """Return the field of a small closed set."""
+    by_value = {int(member): member for member in kind}
+
+    def unpack(raw: Any) -> IntEnum:
+        if type(raw) is int and raw in by_value:
+            return by_value[raw]
+        return s.refuse(f"a {kind.__name__}", raw)
+
+    return s.Field(int, unpack)
+
+
+word = s.text(NAME_CHARS_MAX, empty=False)
+metadata = s.keyword_struct(
+    Metadata,
+    ("pool", word),
+    ("node_class", word),
+    ("labels", s.pairs(word, s.text(NAME_CHARS_MAX), LABELS_MAX)),
+    ("slots", s.uint(16)),
+    ("offers", s.pairs(word, s.uint(48), LABELS_MAX)),
+    ("version", s.text(32)),
+)
+_card = s.keyword_struct(
+    Card,
+    ("node_id", s.nonzero(64)),
+    ("boot", s.uint(48)),
+    ("incarnation", s.uint(32)),
+    ("name", word),
+    ("address", s.address),
+    ("meta", metadata),
+)
+vitals = s.struct(Vitals, ("free_slots", s.uint(16)), ("load_pct", s.uint(8)))
+standing = s.struct(
+    Standing,
+    ("boot", s.uint(48)),
+    ("incarnation", s.uint(32)),
+    ("state", enum_of(State)),
+    ("cause", enum_of(Cause)),
+    ("age_s", s.uint(32)),
+    ("card", s.blob(CARD_BYTES_MAX)),
+)
+
+
+@lru_cache(maxsize=16384)
+def encode_card(card: Card) -> bytes:
+    """Return a card's bytes; equal cards have equal bytes. At most CARD_BYTES_MAX.
+
+    Raises:
+        ValueError: the card is too large (names and labels are too long for one datagram).
+    """
+    data = bytes(msgpack.packb(_card.pack(card)))
+    if len(data) > CARD_BYTES_MAX:
+        raise ValueError(
+            f"name, labels and offers together may take {CARD_BYTES_MAX} bytes, found {len(data)}: "
+            "use fewer or shorter labels"
+        )
+    return data
+
+
+@lru_cache(maxsize=16384)
+def decode_card(data: bytes) -> Card:
+    """Return the card of its bytes; equal bytes give the same object.
+
+    Raises:
+        DecodeError: the bytes are no card.
+    """
+    try:
+        raw = msgpack.unpackb(data, strict_map_key=True)
+    except Exception as error:
+        raise DecodeError(
+            f"a card is expected, found bytes that are no msgpack: {error}"
+        ) from error
+    card: Card = _card.unpack(raw)
+    return card

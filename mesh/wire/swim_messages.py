@@ -1,0 +1,229 @@
+"""The messages of membership: probes, rumours, join and sync.
+
+Sender and mesh stand in the packet's header, once for all messages in it.
+Rumours name the *boot* and the *incarnation* they are about, so that a stale one is recognised.
+
+Source: message set [SWIM §4.1, §4.2]; boot numbers are ours (docs/design.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mesh.core.address import Address
+from mesh.core.ids import NodeId
+from mesh.wire import records as r
+from mesh.wire import schema as s
+from mesh.wire.records import Cause, Standing, Vitals
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """'Are you there, `target`?' Sent by UDP, and by TCP as the fallback probe."""
+
+    seq: int
+    target: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class PingReq:
+    """'Ping `target` for me, and pass me its ack under my `seq`.'"""
+
+    seq: int
+    target: NodeId
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """'I am `subject`, in this boot and incarnation, this busy.' A relay passes it on unchanged but for `seq`."""
+
+    seq: int
+    subject: NodeId
+    boot: int
+    incarnation: int
+    vitals: Vitals
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """A rumour: the member's own card, encoded."""
+
+    card: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A rumour: `accuser` had no answer from this member."""
+
+    node_id: NodeId
+    boot: int
+    incarnation: int
+    accuser: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """A rumour: `accuser` declares this boot of the member dead."""
+
+    node_id: NodeId
+    boot: int
+    incarnation: int
+    cause: Cause
+    accuser: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A rumour, started by the member itself: this boot has left and runs nothing any more."""
+
+    node_id: NodeId
+    boot: int
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """'Take me in.' Mesh id 0 in the header: this node belongs to no mesh yet.
+
+    `expect` and `met` are for founding: how many must meet, and which cards the asker has met so far.
+    """
+
+    card: bytes
+    expect: int
+    met: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """'You are in.' The mesh id stands in the header.
+
+    `known_boot` is the highest boot known of the joiner's id (0: none).
+    """
+
+    known_boot: int
+    members: tuple[Standing, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """'I belong to no mesh either.' The cards met so far, the answerer's own among them."""
+
+    met: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """'No', with a code for programs and a sentence for people."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SyncRoot:
+    """Anti-entropy, first step: one hash over everything the sender knows."""
+
+    root: int
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSame:
+    """'I know exactly the same.'"""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncBuckets:
+    """'We differ': one 8-byte hash per bucket of node ids, concatenated."""
+
+    hashes: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SyncOffer:
+    """Everything the sender knows in the buckets that differ."""
+
+    buckets: tuple[int, ...]
+    members: tuple[Standing, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncDelta:
+    """What the answerer knows better, in the buckets offered."""
+
+    members: tuple[Standing, ...]
+
+
+_id = s.nonzero(64)
+_boot = s.uint(48)
+_incarnation = s.uint(32)
+_card = s.blob(r.CARD_BYTES_MAX)
+_seq = s.uint(32)
+MEMBERS_MAX = 20_000
+MET_MAX = 256
+SYNC_BUCKETS = 64
+
+SCHEMAS: dict[int, tuple[type, s.Field]] = {
+    1: (Ping, s.struct(Ping, ("seq", _seq), ("target", _id))),
+    2: (PingReq, s.struct(PingReq, ("seq", _seq), ("target", _id), ("address", s.address))),
+    3: (
+        Ack,
+        s.struct(
+            Ack,
+            ("seq", _seq),
+            ("subject", _id),
+            ("boot", _boot),
+            ("incarnation", _incarnation),
+            ("vitals", r.vitals),
+        ),
+    ),
+    4: (Alive, s.struct(Alive, ("card", _card))),
+    5: (
+        Suspect,
+        s.struct(
+            Suspect,
+            ("node_id", _id),
+            ("boot", _boot),
+            ("incarnation", _incarnation),
+            ("accuser", _id),
+        ),
+    ),
+    6: (
+        Dead,
+        s.struct(
+            Dead,
+            ("node_id", _id),
+            ("boot", _boot),
+            ("incarnation", _incarnation),
+            ("cause", r.enum_of(Cause)),
+            ("accuser", _id),
+        ),
+    ),
+    7: (
+        Left,
+        s.struct(Left, ("node_id", _id), ("boot", _boot), ("incarnation", _incarnation)),
+    ),
+    # 8: nack (Lifeguard)
+    9: (
+        Join,
+        s.struct(Join, ("card", _card), ("expect", s.uint(16)), ("met", s.many(_card, MET_MAX))),
+    ),
+    10: (
+        Welcome,
+        s.struct(Welcome, ("known_boot", _boot), ("members", s.many(r.standing, MEMBERS_MAX))),
+    ),
+    11: (Waiting, s.struct(Waiting, ("met", s.many(_card, MET_MAX)))),
+    12: (Refused, s.struct(Refused, ("code", s.text(32)), ("text", s.text(500)))),
+    13: (SyncRoot, s.struct(SyncRoot, ("root", s.uint(64)))),
+    14: (SyncSame, s.struct(SyncSame)),
+    15: (SyncBuckets, s.struct(SyncBuckets, ("hashes", s.blob(8 * SYNC_BUCKETS)))),
+    16: (
+        SyncOffer,
+        s.struct(
+            SyncOffer,
+            ("buckets", s.many(s.uint(8), SYNC_BUCKETS)),
+            ("members", s.many(r.standing, MEMBERS_MAX)),
+        ),
+    ),
+    17: (SyncDelta, s.struct(SyncDelta, ("members", s.many(r.standing, MEMBERS_MAX)))),
+}

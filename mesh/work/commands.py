@@ -1,0 +1,64 @@
+"""What clients ask of this node's work: every command is answered by exactly one `Answer`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mesh.wire.work_messages import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Take this task. `spec.task_id` "" draws a fresh id. Answer: `{"id": …}`.
+
+    An id that this node keeps already is answered with that id, and nothing is started again.
+    """
+
+    command_id: int
+    spec: Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Cancel a task, wherever in the mesh it is kept. Answer: its JSON after cancelling."""
+
+    command_id: int
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListTasks:
+    """Every task that any living member keeps. Answer: `{"tasks": [JSON…], "silent": [names]}`."""
+
+    command_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetTask:
+    """One task, wherever in the mesh it is kept. Answer: its JSON."""
+
+    command_id: int
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Let `watcher_id` follow a task that this node keeps, from the first output that is still held.
+
+    Answer: `{"id": …}`. `TaskChanged` says when there is something to take.
+    """
+
+    command_id: int
+    watcher_id: int
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unwatch:
+    """The watcher is gone. Not answered."""
+
+    watcher_id: int
+
+
+WorkCommand: TypeAlias = Submit | Cancel | ListTasks | GetTask | Watch | Unwatch
