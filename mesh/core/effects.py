@@ -31,8 +31,8 @@ class SendDatagram:
 class StartExchange:
     """Send one request on a stream and bring back one reply.
 
-    The driver answers with `handle_reply(now, exchange_id, data)` or, after `timeout_s` or any
-    failure, with `handle_exchange_failed(now, exchange_id, reason)`: exactly one of the two, once.
+    The driver answers with `handle_exchange(now, exchange_id, reply)`, exactly once: the reply's
+    bytes, or after `timeout_s` or any failure a `TransportError`.
     """
 
     exchange_id: int

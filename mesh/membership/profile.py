@@ -73,8 +73,7 @@ class SwimConfig:
         relations = (
             (
                 0 < self.probe_timeout_s < self.probe_interval_s,
-                "probe_timeout_s must lie between 0 and probe_interval_s: "
-                "indirect probes need the rest of the period",
+                "probe_timeout_s must lie between 0 and probe_interval_s (indirect probes need the rest)",
             ),
             (self.pause_tolerance_s > 0, "pause_tolerance_s must be above 0"),
             (
