@@ -50,7 +50,9 @@ def split_host_port(text: str, default_port: int = DEFAULT_PORT) -> tuple[str, i
         port_text = tail if colon else None
     if port_text is None:
         return host, default_port
-    if not (port_text.isascii() and port_text.isdigit()) or int(port_text) > 65535:
+    # The length first: int() refuses very long numbers with an error of its own.
+    is_number = port_text.isascii() and port_text.isdigit() and len(port_text) <= 5
+    if not is_number or int(port_text) > 65535:
         raise ConfigError(f"a port from 0 to 65535 is expected after the colon, found {text!r}")
     return host, int(port_text)
 
