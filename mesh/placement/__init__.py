@@ -1,1 +1,1 @@
-"""placement."""
+"""Who should get what: rendezvous hashing over the members that may get work."""

@@ -1,0 +1,93 @@
+"""The live view: the members that may get work now, and in which order a task asks them.
+
+It holds who is alive, not suspect and not draining, this node included; whoever keeps the membership
+puts and drops them. It is a local view, and may be wrong for a moment: it says who should be *asked*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mesh.core.address import Address
+from mesh.core.ids import NodeId
+from mesh.placement.rendezvous import rank
+from mesh.wire.records import Metadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveMember:
+    """A member that may get work, as far as this node knows."""
+
+    node_id: NodeId
+    boot: int
+    name: str
+    address: Address
+    meta: Metadata
+    free_slots: int
+    load_pct: int = 0  # hundredths of all its processors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wants:
+    """What a task asks of a member. An empty part means any."""
+
+    key: str
+    pool: str = ""
+    node_class: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+    needs: tuple[tuple[str, int], ...] = ()
+
+
+class LiveView:
+    """The members that may get work. O(1) to put, drop and get."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        """Grows whenever a ranking may have changed: a member came, went or declares something else."""
+
+        self._members: dict[NodeId, LiveMember] = {}
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def put(self, member: LiveMember) -> None:
+        """Take a member in, or note what is new about it."""
+        old = self._members.get(member.node_id)
+        self._members[member.node_id] = member
+        if old is None or (old.meta, old.name) != (member.meta, member.name):
+            self.version += 1
+
+    def drop(self, node_id: NodeId) -> None:
+        """Take a member out; nothing happens if it is not in."""
+        if self._members.pop(node_id, None) is not None:
+            self.version += 1
+
+    def get(self, node_id: NodeId) -> LiveMember | None:
+        """Return the member, or None if it may get no work."""
+        return self._members.get(node_id)
+
+    def members(self) -> list[LiveMember]:
+        """Return all members, by node id."""
+        return [self._members[node_id] for node_id in sorted(self._members)]
+
+    def candidates(self, wants: Wants) -> list[LiveMember]:
+        """Return every member that fits `wants`, home first: by rendezvous rank of the key, weighted by slots.
+
+        O(n log n) in the members.
+        """
+        fitting = [(m.node_id, m.meta.slots) for m in self._members.values() if fits(m, wants)]
+        return [self._members[node_id] for node_id in rank(wants.key, fitting)]
+
+
+def fits(member: LiveMember, wants: Wants) -> bool:
+    """Say whether a member could ever run such a task: pool, class, labels, declared amounts, a slot at all."""
+    meta = member.meta
+    if meta.slots < 1 or (wants.pool and wants.pool != meta.pool):
+        return False
+    if wants.node_class and wants.node_class != meta.node_class:
+        return False
+    labels = dict(meta.labels)
+    if any(labels.get(key) != value for key, value in wants.labels):
+        return False
+    offers = dict(meta.offers)
+    return all(offers.get(name, 0) >= amount for name, amount in wants.needs)
