@@ -29,7 +29,7 @@ class SwimConfig:
     pause_tolerance_s: float
     """A silent member is never declared dead sooner than this after it was suspected. 0.2 to 60."""
 
-    suspicion_multiplier: float = 4.0
+    suspicion_multiplier: float = 3.0
     """A suspicion lasts at least this many periods times log10 of the mesh's size (at least 1)."""
 
     gossip_interval_s: float

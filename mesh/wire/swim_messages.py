@@ -86,11 +86,13 @@ class Left:
 class Join:
     """'Take me in.' Mesh id 0 in the header: this node belongs to no mesh yet.
 
-    `expect` and `met` are for founding: how many must meet, and which cards the asker has met so far.
+    `expect` and `met` are for founding: how many must meet, and which cards the asker knows of.
+    `replaces` is the session of its own id that the asker found silent at another address (0: none).
     """
 
     card: bytes
     expect: int
+    replaces: int
     met: tuple[bytes, ...]
 
 
@@ -114,10 +116,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """'No', with a code for programs and a sentence for people."""
+    """'No', with a code for programs and a sentence for people.
+
+    Codes: `foreign_mesh`, `version`, `name_taken` and `same_id` (`about`: the holder's card), `self`.
+    """
 
     code: str
     text: str
+    about: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,14 +212,25 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
     # 8: nack (Lifeguard)
     9: (
         Join,
-        s.struct(Join, ("card", _card), ("expect", s.uint(16)), ("met", s.many(_card, MET_MAX))),
+        s.struct(
+            Join,
+            ("card", _card),
+            ("expect", s.uint(16)),
+            ("replaces", _boot),
+            ("met", s.many(_card, MET_MAX)),
+        ),
     ),
     10: (
         Welcome,
         s.struct(Welcome, ("known_boot", _boot), ("members", s.many(r.standing, MEMBERS_MAX))),
     ),
     11: (Waiting, s.struct(Waiting, ("met", s.many(_card, MET_MAX)))),
-    12: (Refused, s.struct(Refused, ("code", s.text(32)), ("text", s.text(500)))),
+    12: (
+        Refused,
+        s.struct(
+            Refused, ("code", s.text(32)), ("text", s.text(500)), ("about", s.optional(_card))
+        ),
+    ),
     13: (SyncRoot, s.struct(SyncRoot, ("root", s.uint(64)))),
     14: (SyncSame, s.struct(SyncSame)),
     15: (SyncBuckets, s.struct(SyncBuckets, ("hashes", s.blob(8 * SYNC_BUCKETS)))),

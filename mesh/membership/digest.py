@@ -1,0 +1,72 @@
+"""What two members compare before they exchange anything: hashes of the living they know.
+
+Members fall into 64 buckets by their id. A bucket's hash is the exclusive or of its members' hashes,
+so its order does not matter; the root is that of all buckets. The dead and the left are left out:
+they are forgotten at different times, and nobody is to be reminded of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import Final
+
+from mesh.core.ids import NodeId
+from mesh.errors import DecodeError
+from mesh.membership.member import Member
+from mesh.membership.table import MemberTable
+from mesh.wire.swim_messages import SYNC_BUCKETS
+
+_SHIFT: Final = 64 - (SYNC_BUCKETS.bit_length() - 1)
+_HASH_BYTES: Final = 8
+
+
+def bucket_of(node_id: NodeId) -> int:
+    """Return the bucket of an id, 0 to 63."""
+    return node_id >> _SHIFT
+
+
+@lru_cache(maxsize=65536)
+def _entry_hash(card: bytes, incarnation: int, state: int) -> int:
+    mixed = hashlib.blake2b(card, digest_size=_HASH_BYTES, key=b"%d/%d" % (incarnation, state))
+    return int.from_bytes(mixed.digest(), "big")
+
+
+def _hash_of(member: Member) -> int:
+    return _entry_hash(member.card_bytes, member.incarnation, member.state)
+
+
+def bucket_hashes(table: MemberTable) -> list[int]:
+    """Return the hash of each bucket. O(members)."""
+    hashes = [0] * SYNC_BUCKETS
+    for member in table:
+        if member.is_living:
+            hashes[member.node_id >> _SHIFT] ^= _hash_of(member)
+    return hashes
+
+
+def root_hash(hashes: list[int]) -> int:
+    """Return one hash over all buckets."""
+    packed = pack_hashes(hashes)
+    return int.from_bytes(hashlib.blake2b(packed, digest_size=_HASH_BYTES).digest(), "big")
+
+
+def pack_hashes(hashes: list[int]) -> bytes:
+    """Return the hashes as bytes, for the wire."""
+    return b"".join(value.to_bytes(_HASH_BYTES, "big") for value in hashes)
+
+
+def differing(hashes: list[int], theirs: bytes) -> tuple[int, ...]:
+    """Return the buckets whose hashes differ, in order.
+
+    Raises:
+        DecodeError: `theirs` does not hold one hash per bucket.
+    """
+    if len(theirs) != SYNC_BUCKETS * _HASH_BYTES:
+        raise DecodeError(f"{SYNC_BUCKETS} hashes are expected, found {len(theirs)} bytes")
+    mine = pack_hashes(hashes)
+    return tuple(
+        bucket
+        for bucket in range(SYNC_BUCKETS)
+        if mine[bucket * 8 : bucket * 8 + 8] != theirs[bucket * 8 : bucket * 8 + 8]
+    )

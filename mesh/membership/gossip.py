@@ -1,0 +1,78 @@
+"""Rounds of gossip: while there is news, tell a few members at random.
+
+Fresh news goes out at once (after a moment in which more may come in), then again every gossip
+interval until each rumour was told often enough. Without news there are no rounds: an idle mesh
+sends nothing but probes. The recently dead are told too, since they may only have been cut off.
+
+Source: infection-style dissemination [SWIM §4.1]; separate gossip rounds and gossip to the dead
+follow memberlist.
+"""
+
+from __future__ import annotations
+
+import random
+
+from mesh.membership.dissemination import Dissemination
+from mesh.membership.member import Member
+from mesh.membership.outbox import Outbox
+from mesh.membership.profile import SwimConfig
+from mesh.membership.table import MemberTable
+from mesh.wire.records import State
+
+
+class Gossip:
+    """Decides when to gossip, and to whom."""
+
+    def __init__(
+        self,
+        *,
+        config: SwimConfig,
+        table: MemberTable,
+        news: Dissemination,
+        outbox: Outbox,
+        rng: random.Random,
+    ) -> None:
+        self._config = config
+        self._table = table
+        self._news = news
+        self._outbox = outbox
+        self._rng = rng
+        self._deadline: float | None = None
+        self._last_round = float("-inf")
+
+    def next_deadline(self) -> float | None:
+        """Return when the next round is due."""
+        return self._deadline
+
+    def hurry(self, now: float) -> None:
+        """There is fresh news: bring the next round forward."""
+        if not self._news.has_fresh:
+            return
+        soon = max(now, self._last_round + self._config.news_delay_s)
+        soon += self._rng.random() * self._config.news_delay_s
+        if self._deadline is None or soon < self._deadline:
+            self._deadline = soon
+
+    def handle_timeout(self, now: float) -> None:
+        """Hold a round if one is due."""
+        if self._deadline is None or now < self._deadline:
+            return
+        self._last_round = now
+        for member in self._targets(now):
+            if not self._outbox.gossip(member.address):
+                break
+        self._deadline = now + self._config.gossip_interval_s if len(self._news) else None
+
+    def tell_all(self, count_max: int) -> None:
+        """Gossip to up to `count_max` members at once: a farewell cannot wait for rounds."""
+        for member in self._table.choose(self._rng, count_max):
+            self._outbox.gossip(member.address)
+
+    def _targets(self, now: float) -> list[Member]:
+        targets = self._table.choose(self._rng, self._config.gossip_fanout)
+        window_s = 10 * self._config.pause_tolerance_s
+        for node_id in self._table.gone[:1]:
+            member = self._table.get(node_id)
+            if member is not None and member.state is State.DEAD and now - member.since < window_s:
+                targets.append(member)
+        return targets

@@ -1,0 +1,307 @@
+"""The way into a mesh: ask the seeds, or found one, and be told why not.
+
+    no seeds, or --found ───────────────────────► found a mesh, unless the data directory names one
+    seeds: each round, resolve and ask them all
+        Welcome ──► take over the members, adopt the mesh id, announce this node
+        Waiting ──► the seed seeks too; with --expect N, the lowest id of N that have met founds
+        Refused ──► another mesh, version, name or session: stop and say it, or mend it and ask again
+        nothing ──► say so, wait, start the next round
+
+A refusal may be out of date: the name, or this very id, is held by a session that is dead but not yet
+known to be. So before this node gives up it asks the holder itself; if nobody answers there, it
+goes on.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable
+from typing import Final
+
+from mesh.core.address import Address
+from mesh.core.effects import Emit, Persist, Resolve, Stop
+from mesh.core.events import Event, EventKind
+from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id, new_mesh_id
+from mesh.errors import DecodeError, ForeignMeshError, VersionError
+from mesh.membership.founding import Founding
+from mesh.membership.identity import Identity
+from mesh.membership.outbox import Outbox
+from mesh.membership.profile import SwimConfig
+from mesh.membership.table import MemberTable
+from mesh.wire.records import Card, decode_card
+from mesh.wire.swim_messages import Ack, Join, Ping, Refused, Waiting, Welcome
+
+ADDRESSES_MAX: Final = 4
+"""How many addresses of one seed are asked in a round."""
+
+REPEAT_S: Final = 30.0
+"""How often the same reason for being outside is said again."""
+
+FINAL_CODES: Final = ("foreign_mesh", "version")
+"""Refusals that no waiting mends."""
+
+
+class Joining:
+    """Seeks until a mesh is found or founded. `is_done` says that nothing is left to ask."""
+
+    def __init__(
+        self,
+        *,
+        config: SwimConfig,
+        identity: Identity,
+        outbox: Outbox,
+        rng: random.Random,
+        seeds: tuple[str, ...],
+        founding: Founding,
+        table: MemberTable,
+        is_name_given: bool,
+    ) -> None:
+        self._config = config
+        self._identity = identity
+        self._outbox = outbox
+        self._rng = rng
+        self._seeds = seeds
+        self._founding = founding
+        self._table = table
+        self._is_name_given = is_name_given
+        self._deadline: float | None = None
+        self._replaces = 0
+        self._round = 0
+        self._pending: dict[Hashable, str] = {}  # resolutions and exchanges of this round
+        self._asked: dict[Address, None] = {}
+        self._failures: dict[str, str] = {}
+        self._strangers = 0
+        self._last_said: tuple[str, float] = ("", float("-inf"))
+        self.is_done = False
+
+    def start(self, now: float, *, is_founder: bool) -> None:
+        """Found a mesh, or begin to ask."""
+        if not self._seeds or is_founder:
+            if self._identity.mesh_id == NO_MESH:
+                self.found()
+            self.is_done = True
+            return
+        self._begin_round(now)
+
+    def stop(self) -> None:
+        """Ask no more."""
+        self._deadline = None
+        self._pending.clear()
+        self.is_done = True
+
+    def found(self) -> None:
+        """Draw a mesh id: this node is a mesh of its own now."""
+        self._adopt(new_mesh_id(self._rng), EventKind.FOUND, "founded mesh")
+        self.stop()
+
+    def next_deadline(self) -> float | None:
+        """Return when the next round begins."""
+        return self._deadline
+
+    def handle_timeout(self, now: float) -> None:
+        """Begin the next round if it is due."""
+        if self._deadline is not None and now >= self._deadline:
+            self._begin_round(now)
+
+    def handle_resolved(self, now: float, seed: str, addresses: tuple[Address, ...]) -> None:
+        """Ask a seed's addresses, or note that it has none."""
+        if self._pending.pop(("resolve", seed), None) is None:
+            return
+        if not addresses:
+            self._failures[seed] = "name not found"
+        for address in addresses[:ADDRESSES_MAX]:
+            self._ask(address, seed)
+        self._end_round(now)
+
+    def handle_reply(self, now: float, sender: NodeId, tag: Hashable, reply: object) -> None:
+        """Take a seed's (or a name holder's) reply, or the error that came instead.
+
+        A `Welcome` is not handled here: see `on_welcome`.
+        """
+        seed = self._pending.pop(tag, None)
+        if seed is None or self.is_done or not isinstance(tag, tuple):
+            return
+        if tag[0] == "verify":
+            self._on_verified(now, tag[1], tag[2], reply)
+        elif isinstance(reply, Waiting):
+            self._failures[seed] = "belongs to no mesh yet either"
+            self._on_waiting(now, sender, reply)
+        elif isinstance(reply, Refused):
+            self._on_refused(now, seed, sender, reply)
+        elif isinstance(reply, VersionError):
+            self._outbox.do(Stop(1, f"seed {seed} cannot be joined: {reply}"))
+        elif isinstance(reply, ForeignMeshError):
+            self._stop_foreign(seed, reply.theirs)
+        else:
+            self._strangers += isinstance(reply, DecodeError)
+            self._failures[seed] = str(reply) if isinstance(reply, Exception) else "made no sense"
+        self._end_round(now)
+
+    def on_welcome(self, tag: Hashable, mesh_id: MeshId, reply: Welcome) -> bool:
+        """Adopt the mesh that let this node in; say whether to take over its members.
+
+        A later session of this node's id is outranked first: the boot is raised, stored, and the
+        seed asked again, before anybody was told the lower one.
+        """
+        seed = self._pending.pop(tag, None)
+        if seed is None or self.is_done:
+            return False
+        if self._identity.mesh_id not in {NO_MESH, mesh_id}:
+            self._stop_foreign(seed, mesh_id)
+            return False
+        if reply.known_boot > self._identity.card.boot:
+            boot = self._identity.raise_boot(reply.known_boot)
+            self._outbox.do(Persist({"boot": boot}))
+            assert isinstance(tag, tuple)
+            self._asked.pop(tag[1], None)
+            self._ask(tag[1], seed)
+            return False
+        detail = f"joined mesh {format_id(mesh_id)} through {seed}"
+        if self._identity.mesh_id == NO_MESH:
+            self._adopt(mesh_id, EventKind.ENTER, detail)
+        else:
+            self._emit(EventKind.ENTER, detail)
+        self.stop()
+        return True
+
+    def on_join(self, now: float, message: Join) -> Waiting | Refused:
+        """Answer another node that seeks, while this one seeks too."""
+        card = decode_card(message.card)
+        if card.node_id == self._identity.node_id:
+            return Refused("self", "the seed is this node itself")
+        self._founding.heard(now, card)
+        return Waiting(self._founding.cards(self._identity.card_bytes))
+
+    def try_founding(self, now: float) -> bool:
+        """Found if enough have met and this node has the lowest id; say whether it did."""
+        if self.is_done or not self._founding.is_mine(now, self._identity.node_id):
+            return False
+        self.found()
+        return True
+
+    # Inside.
+
+    def _begin_round(self, now: float) -> None:
+        self._deadline = None
+        self._round += 1
+        self._failures.clear()
+        self._asked.clear()
+        self._strangers = 0
+        for seed in self._seeds:
+            self._pending[("resolve", seed)] = seed
+            self._outbox.do(Resolve(seed))
+        for card in self._founding.known():
+            self._ask(card.address, str(card.address))
+        self._end_round(now)
+
+    def _ask(self, address: Address, seed: str) -> None:
+        if address == self._identity.address or address in self._asked:
+            return
+        self._asked[address] = None
+        met = self._founding.cards(self._identity.card_bytes)
+        message = Join(self._identity.card_bytes, self._founding.expect, self._replaces, met)
+        tag = ("join", address, self._round)
+        self._pending[tag] = seed
+        self._outbox.ask(address, message, tag, self._config.exchange_timeout_s)
+
+    def _end_round(self, now: float) -> None:
+        """When every answer of the round is in and none let this node in: say so and wait."""
+        if self._pending or self.is_done or self._deadline is not None:
+            return
+        if self._identity.mesh_id != NO_MESH and self._table.living:
+            self.stop()  # the others found this node before it found them
+            return
+        reasons = "; ".join(f"{seed}: {why}" for seed, why in self._failures.items())
+        if self._strangers and self._strangers == len(self._asked):
+            text = f"no seed is a mesh node ({reasons}): check the addresses"
+            self._outbox.do(Stop(1, text))
+            return
+        self._say(now, reasons or "no seed but this node itself")
+        jitter = 0.75 + 0.5 * self._rng.random()
+        self._deadline = now + self._config.join_retry_s * jitter
+
+    def _say(self, now: float, reasons: str) -> None:
+        """Tell people why no seed has let this node in: when the reasons change, and now and then."""
+        said, at = self._last_said
+        if reasons != said or now - at >= REPEAT_S:
+            self._last_said = (reasons, now)
+            text = f"no seed has let this node in yet, trying again ({reasons})"
+            self._emit(EventKind.SEEK, text)
+
+    def _on_waiting(self, now: float, sender: NodeId, reply: Waiting) -> None:
+        for data in reply.met:
+            try:
+                card = decode_card(data)
+            except DecodeError:
+                continue
+            if card.node_id == sender:
+                self._founding.heard(now, card)
+            elif card.node_id != self._identity.node_id:
+                self._founding.heard_of(card)
+                self._ask(card.address, str(card.address))
+
+    def _on_refused(self, now: float, seed: str, sender: NodeId, reply: Refused) -> None:
+        self._failures[seed] = reply.text
+        if reply.code in FINAL_CODES:
+            self._outbox.do(Stop(1, f"seed {seed} refused: {reply.text}"))
+            return
+        if reply.code not in {"name_taken", "same_id"} or reply.about is None:
+            return
+        try:
+            holder = decode_card(reply.about)
+        except DecodeError:
+            return
+        if holder.node_id == sender and reply.code == "name_taken":
+            self._on_conflict(now, reply.code, holder)  # the holder itself has just answered
+            return
+        tag = ("verify", reply.code, holder)
+        self._pending[tag] = seed
+        ping = Ping(self._round, holder.node_id)
+        self._outbox.ask(holder.address, ping, tag, self._config.probe_timeout_s)
+
+    def _on_verified(self, now: float, code: str, holder: Card, reply: object) -> None:
+        is_there = isinstance(reply, Ack) and reply.subject == holder.node_id
+        if is_there:
+            self._on_conflict(now, code, holder)
+        elif code == "same_id":
+            self._replaces = holder.boot
+            self._deadline = now
+
+    def _on_conflict(self, now: float, code: str, holder: Card) -> None:
+        mine = self._identity
+        if code == "name_taken" and holder.name != mine.card.name:
+            return  # another seed said so too, and this node has taken another name since
+        if code == "name_taken" and not self._is_name_given:
+            mine.rename(f"{mine.card.name[:59]}-{format_id(mine.node_id)[:4]}")
+            self._is_name_given = True
+            self._deadline = now
+            return
+        if code == "name_taken":
+            text = f"the name {holder.name} is taken by a living member at {holder.address}: choose another --name"
+        else:
+            text = (
+                f"a node with this data directory's id runs at {holder.address} already: "
+                "each node needs a data directory of its own (--data)"
+            )
+        self._outbox.do(Stop(1, text))
+
+    def _stop_foreign(self, seed: str, theirs: int) -> None:
+        ours = format_id(self._identity.mesh_id)
+        self._outbox.do(
+            Stop(
+                1,
+                f"seed {seed} belongs to mesh {format_id(theirs)}, but this node's data directory to mesh "
+                f"{ours}: check the seeds, or join with another --data",
+            )
+        )
+
+    def _adopt(self, mesh_id: MeshId, kind: EventKind, detail: str) -> None:
+        self._identity.mesh_id = mesh_id
+        self._outbox.do(Persist({"mesh_id": mesh_id}))
+        text = f"{detail} {format_id(mesh_id)}" if kind is EventKind.FOUND else detail
+        self._emit(kind, text)
+
+    def _emit(self, kind: EventKind, detail: str) -> None:
+        card = self._identity.card
+        event = Event(kind=kind, member_id=card.node_id, member=card.name, detail=detail)
+        self._outbox.do(Emit(event))

@@ -1,0 +1,76 @@
+"""One member as this node knows it, and how a change of it looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mesh.core.address import Address
+from mesh.core.ids import NodeId
+from mesh.wire.records import Card, Cause, Standing, State, Vitals
+
+RTT_SMOOTHING = 0.125
+"""The weight of a new round trip in the smoothed one, as in TCP."""
+
+
+@dataclass(slots=True)
+class Member:
+    """An entry of the table. (boot, incarnation, state, cause) only ever grows; `card` is of that boot."""
+
+    card: Card
+    card_bytes: bytes
+    boot: int
+    incarnation: int
+    state: State
+    cause: Cause
+    since: float  # `now` at which the state was entered, as far as this node knows
+    rtt_s: float | None = None
+    vitals: Vitals | None = None
+
+    @property
+    def node_id(self) -> NodeId:
+        """The member's id."""
+        return self.card.node_id
+
+    @property
+    def name(self) -> str:
+        """The member's name, for people."""
+        return self.card.name
+
+    @property
+    def address(self) -> Address:
+        """Where to send to."""
+        return self.card.address
+
+    @property
+    def is_living(self) -> bool:
+        """Alive or suspect: still part of the mesh."""
+        return self.state <= State.SUSPECT
+
+    def measure(self, rtt_s: float) -> None:
+        """Take one more measured round trip into the smoothed one."""
+        old = self.rtt_s
+        self.rtt_s = rtt_s if old is None else old + RTT_SMOOTHING * (rtt_s - old)
+
+    def standing(self, now: float) -> Standing:
+        """Return what to tell another member of this one."""
+        age_s = min(int(max(0.0, now - self.since)), 0xFFFF_FFFF)
+        return Standing(self.boot, self.incarnation, self.state, self.cause, age_s, self.card_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one piece of news did to the table.
+
+    `before` is None for a member met for the first time; `boot_before` differs from the member's
+    boot when it restarted.
+    """
+
+    member: Member
+    before: State | None
+    boot_before: int
+    is_card_new: bool
+
+    @property
+    def is_restart(self) -> bool:
+        """The member runs in a later session than was known."""
+        return self.before is not None and self.boot_before != self.member.boot

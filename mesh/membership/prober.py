@@ -1,0 +1,199 @@
+"""One probe per protocol period: a ping, then pings through others and over TCP, then a verdict.
+
+    period k                                                    period k + 1
+    |-- ping ---------- probe_timeout_s --|-- ping_req x k -- + TCP --|-- suspect the silent, ping the next
+                     any ack, on any way, ends the probe
+
+This machine only finds out who does not answer; what follows from that is not decided here.
+
+Source: [SWIM §3.1] ping and ping-req. Deviation: the fallback over TCP (for networks that lose UDP
+only) follows memberlist.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Final
+
+from mesh.core.address import Address
+from mesh.core.ids import NodeId
+from mesh.core.timers import Timers
+from mesh.membership.identity import Identity
+from mesh.membership.member import Member
+from mesh.membership.outbox import Outbox
+from mesh.membership.probe_order import ProbeOrder
+from mesh.membership.profile import SwimConfig
+from mesh.membership.table import MemberTable
+from mesh.wire.swim_messages import Ack, Ping, PingReq
+
+RELAYS_MAX: Final = 1024
+_PERIOD: Final = "period"
+_TIMEOUT: Final = "timeout"
+
+
+@dataclass(slots=True)
+class Probe:
+    """The probe under way. `relays` are the names of those asked to help."""
+
+    seq: int
+    node_id: NodeId
+    boot: int
+    sent_at: float
+    relays: tuple[str, ...] = ()
+    is_indirect: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """A probe that nobody answered."""
+
+    member: Member
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Relay:
+    """A ping sent for somebody else."""
+
+    requester: Address
+    seq: int
+    target: NodeId
+
+
+class Prober:
+    """Probes members one after another, answers pings, and relays for others."""
+
+    def __init__(
+        self,
+        *,
+        config: SwimConfig,
+        identity: Identity,
+        table: MemberTable,
+        outbox: Outbox,
+        order: ProbeOrder,
+        rng: random.Random,
+    ) -> None:
+        self._config = config
+        self._identity = identity
+        self._table = table
+        self._outbox = outbox
+        self._order = order
+        self._rng = rng
+        self._seq = rng.getrandbits(32)
+        self._timers: Timers[str] = Timers()
+        self._probe: Probe | None = None
+        self._relayed: dict[int, _Relay] = {}  # by our own seq, oldest first
+        self.misdirected = 0
+
+    def start(self, now: float) -> None:
+        """Begin the protocol periods, at a random phase."""
+        if _PERIOD not in self._timers:
+            self._timers.set(_PERIOD, now + self._rng.random() * self._config.probe_interval_s)
+
+    def stop(self) -> None:
+        """Probe no more; pings are still answered."""
+        self._timers.cancel(_PERIOD)
+        self._timers.cancel(_TIMEOUT)
+        self._probe = None
+
+    def next_deadline(self) -> float | None:
+        """Return when this machine wants to be called next."""
+        return self._timers.next_deadline()
+
+    def handle_timeout(self, now: float) -> Silent | None:
+        """Move the probe on; return who answered nothing in the period that ended."""
+        silent = None
+        for key in self._timers.take_due(now):
+            if key == _PERIOD:
+                silent = self._finish()
+                self._timers.set(_PERIOD, now + self._config.probe_interval_s)
+                self._begin(now)
+            elif self._probe is not None:
+                self._ask_others(self._probe)
+        return silent
+
+    def ping_once(self, member: Member, *also: object) -> None:
+        """Ping a member beside the periods, with messages for it; nothing follows from silence."""
+        ping = Ping(self._next_seq(), member.node_id)
+        self._outbox.send(member.address, ping, *also, about=member.node_id)
+
+    def on_ping(self, source: Address, message: Ping, *also: object) -> None:
+        """Answer a ping for this node, with messages for the asker."""
+        if message.target == self._identity.node_id:
+            self._outbox.send(source, self.ack(message.seq), *also)
+        else:
+            self.misdirected += 1
+
+    def ack(self, seq: int) -> Ack:
+        """Return this node's own ack."""
+        card = self._identity.card
+        return Ack(seq, card.node_id, card.boot, card.incarnation, self._identity.vitals)
+
+    def on_ping_req(self, source: Address, message: PingReq) -> None:
+        """Ping the target for the asker."""
+        seq = self._next_seq()
+        if len(self._relayed) >= RELAYS_MAX:
+            del self._relayed[next(iter(self._relayed))]
+        self._relayed[seq] = _Relay(source, message.seq, message.target)
+        self._outbox.send(message.address, Ping(seq, message.target))
+
+    def on_ack(self, now: float, sender: NodeId, message: Ack) -> None:
+        """Take an ack: of the probe under way, or one to pass on."""
+        member = self._table.get(message.subject)
+        if member is not None and member.boot == message.boot:
+            member.vitals = message.vitals
+        probe = self._probe
+        if probe is not None and message.seq == probe.seq and message.subject == probe.node_id:
+            if sender == message.subject and member is not None and not probe.is_indirect:
+                member.measure(max(0.0, now - probe.sent_at))
+            self._probe = None
+            self._timers.cancel(_TIMEOUT)
+            return
+        relay = self._relayed.get(message.seq)
+        if relay is not None and relay.target == message.subject:
+            del self._relayed[message.seq]
+            passed_on = Ack(
+                relay.seq, message.subject, message.boot, message.incarnation, message.vitals
+            )
+            self._outbox.send(relay.requester, passed_on)
+
+    def _next_seq(self) -> int:
+        self._seq = (self._seq + 1) & 0xFFFF_FFFF
+        return self._seq
+
+    def _begin(self, now: float) -> None:
+        member = self._order.next(self._table)
+        if member is None:
+            return
+        self._probe = Probe(self._next_seq(), member.node_id, member.boot, now)
+        self._timers.set(_TIMEOUT, now + self._config.probe_timeout_s)
+        self._outbox.send(member.address, Ping(self._probe.seq, member.node_id))
+
+    def _ask_others(self, probe: Probe) -> None:
+        member = self._table.get(probe.node_id)
+        if member is None:
+            return
+        helpers = self._table.choose(self._rng, self._config.indirect_probes, but=probe.node_id)
+        for helper in helpers:
+            request = PingReq(probe.seq, probe.node_id, member.address)
+            self._outbox.send(helper.address, request)
+        rest_s = self._config.probe_interval_s - self._config.probe_timeout_s
+        ping = Ping(probe.seq, probe.node_id)
+        self._outbox.ask(member.address, ping, ("fallback", probe.seq), rest_s)
+        probe.is_indirect = True
+        probe.relays = tuple(helper.name for helper in helpers)
+
+    def _finish(self) -> Silent | None:
+        probe, self._probe = self._probe, None
+        self._timers.cancel(_TIMEOUT)
+        if probe is None:
+            return None
+        member = self._table.get(probe.node_id)
+        if member is None or not member.is_living or member.boot != probe.boot:
+            return None
+        evidence = [f"no answer to a ping within {self._config.probe_timeout_s:g} s"]
+        if probe.is_indirect:
+            through = ", ".join(probe.relays) or "nobody, there is no other"
+            evidence += [f"no answer through {through}", "no answer over TCP"]
+        return Silent(member, tuple(evidence))

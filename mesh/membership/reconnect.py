@@ -1,0 +1,57 @@
+"""The dead are tried again: a partition must heal by itself, however long it lasted.
+
+Every `reconnect_interval_s` a node may ping one dead member, with the share of the mesh's tries that
+is its own: with few dead, the mesh together tries each about once per interval; with half of the
+mesh gone, every node tries one per interval. The ping carries the verdict, so that whoever is still
+there refutes it. Members that are long gone are forgotten.
+"""
+
+from __future__ import annotations
+
+import random
+
+from mesh.core.ids import NodeId
+from mesh.membership.member import Member
+from mesh.membership.profile import SwimConfig
+from mesh.membership.table import MemberTable
+from mesh.wire.records import State
+
+
+class Reconnect:
+    """Chooses which dead member to try, and which gone member to forget."""
+
+    def __init__(self, *, config: SwimConfig, table: MemberTable, rng: random.Random) -> None:
+        self._config = config
+        self._table = table
+        self._rng = rng
+        self._deadline: float | None = None
+
+    def next_deadline(self) -> float | None:
+        """Return when the next try is due; None while nobody is gone."""
+        return self._deadline
+
+    def arm(self, now: float) -> None:
+        """Begin to try, if anybody is gone and no try is due yet."""
+        if self._deadline is None and self._table.gone:
+            jitter = 0.5 + self._rng.random()
+            self._deadline = now + jitter * self._config.reconnect_interval_s
+
+    def stop(self) -> None:
+        """Try no more."""
+        self._deadline = None
+
+    def handle_timeout(self, now: float) -> tuple[Member | None, list[NodeId]]:
+        """Return whom to try now, and whom to forget. Neither is done here."""
+        if self._deadline is None or now < self._deadline:
+            return None, []
+        self._deadline = None
+        gone = [m for m in map(self._table.get, self._table.gone) if m is not None]
+        forgotten = [m.node_id for m in gone if now - m.since > self._retention_s(m)]
+        dead = [m for m in gone if m.state is State.DEAD][: self._config.reconnect_members_max]
+        share = len(dead) / self._table.size
+        chosen = self._rng.choice(dead) if dead and self._rng.random() < share else None
+        return chosen, forgotten
+
+    def _retention_s(self, member: Member) -> float:
+        config = self._config
+        return config.left_retention_s if member.state is State.LEFT else config.dead_retention_s

@@ -1,0 +1,70 @@
+"""How long a suspect has to refute before it is declared dead.
+
+A suspicion is about one (boot, incarnation); a refutation or any newer word of the member ends it.
+Every member that heard of the suspicion waits by itself, so that one lost message delays nobody.
+
+Source: suspicion sub-protocol [SWIM §4.2]; the timeout's growth with the logarithm of the mesh's size
+keeps time for the refutation to spread (docs/design.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mesh.core.ids import NodeId
+from mesh.core.timers import Timers
+
+
+def suspicion_timeout(
+    *, size: int, probe_interval_s: float, multiplier: float, pause_tolerance_s: float
+) -> float:
+    """Return the seconds from suspicion to death in a mesh of `size` members."""
+    scale = max(1.0, math.log10(max(1, size)))
+    return max(pause_tolerance_s, multiplier * scale * probe_interval_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspected:
+    """What a suspicion is about, who raised it as far as this node heard, and on what evidence."""
+
+    node_id: NodeId
+    boot: int
+    incarnation: int
+    accuser: NodeId
+    evidence: tuple[str, ...] = ()
+
+
+class Suspicions:
+    """The open suspicions, each with its deadline."""
+
+    __slots__ = ("_open", "_timers")
+
+    def __init__(self) -> None:
+        self._timers: Timers[NodeId] = Timers()
+        self._open: dict[NodeId, Suspected] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def get(self, node_id: NodeId) -> Suspected | None:
+        """Return the open suspicion of a member, or None."""
+        return self._open.get(node_id)
+
+    def open(self, suspected: Suspected, deadline: float) -> None:
+        """Open a suspicion, or move it to a newer incarnation with a new deadline."""
+        self._open[suspected.node_id] = suspected
+        self._timers.set(suspected.node_id, deadline)
+
+    def close(self, node_id: NodeId) -> None:
+        """End a suspicion: refuted, dead or gone."""
+        self._open.pop(node_id, None)
+        self._timers.cancel(node_id)
+
+    def next_deadline(self) -> float | None:
+        """Return when the next suspicion runs out."""
+        return self._timers.next_deadline()
+
+    def take_due(self, now: float) -> list[Suspected]:
+        """Close and return the suspicions that have run out."""
+        return [self._open.pop(node_id) for node_id in self._timers.take_due(now)]

@@ -1,0 +1,293 @@
+"""Membership as one machine: dispatch and timers, nothing else.
+
+Inputs are packets, replies and the clock; outputs are collected in the outbox. Each message has one
+row in a table below and one method in the part that owns it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable
+from typing import Any, Final
+
+from mesh.core.address import Address
+from mesh.core.effects import Stop
+from mesh.core.ids import NO_MESH, NodeId
+from mesh.core.requests import Output
+from mesh.errors import LocalProtocolError
+from mesh.membership.dissemination import Dissemination
+from mesh.membership.founding import Founding
+from mesh.membership.gate import Gate
+from mesh.membership.gossip import Gossip
+from mesh.membership.identity import Identity
+from mesh.membership.joining import Joining
+from mesh.membership.member import Change
+from mesh.membership.outbox import Outbox
+from mesh.membership.probe_order import ProbeOrder
+from mesh.membership.prober import Prober
+from mesh.membership.profile import SwimConfig
+from mesh.membership.reconnect import Reconnect
+from mesh.membership.rumours import Rumours
+from mesh.membership.sync import Sync
+from mesh.membership.table import MemberTable
+from mesh.wire.packet import Packet
+from mesh.wire.records import State
+from mesh.wire.swim_messages import (
+    Ack,
+    Alive,
+    Dead,
+    Join,
+    Left,
+    Ping,
+    PingReq,
+    Suspect,
+    SyncOffer,
+    SyncRoot,
+    Welcome,
+)
+
+FAREWELLS_MAX: Final = 64
+"""A leaving node tells this many members directly; gossip tells the rest."""
+
+
+class Swim:
+    """The membership of one node."""
+
+    DATAGRAMS: Final = frozenset({Ping, PingReq, Ack, Alive, Suspect, Dead, Left})
+    REQUESTS: Final = frozenset({Join, Ping, SyncRoot, SyncOffer})
+
+    def __init__(
+        self,
+        *,
+        config: SwimConfig,
+        identity: Identity,
+        rng: random.Random,
+        seeds: tuple[str, ...] = (),
+        expect: int = 0,
+        is_name_given: bool = True,
+    ) -> None:
+        config.check()
+        self.identity = identity
+        self.table = MemberTable(identity.node_id)
+        self._leave_at: float | None = None
+        self._leave_reason = ""
+        news = Dissemination(config.retransmit_multiplier)
+        order = ProbeOrder(rng)
+        self._config = config
+        self._news = news
+        self._outbox = outbox = Outbox(identity, self.table, news)
+        table = self.table
+        self.rumours = Rumours(
+            config=config, identity=identity, table=table, news=news, outbox=outbox, order=order
+        )
+        self._prober = Prober(
+            config=config, identity=identity, table=table, outbox=outbox, order=order, rng=rng
+        )
+        self._gossip = Gossip(config=config, table=table, news=news, outbox=outbox, rng=rng)
+        self._sync = Sync(config=config, table=table, rumours=self.rumours, outbox=outbox, rng=rng)
+        self._reconnect = Reconnect(config=config, table=table, rng=rng)
+        self._founding = Founding(expect, config.join_retry_s)
+        self._joining = Joining(
+            config=config,
+            identity=identity,
+            outbox=outbox,
+            rng=rng,
+            seeds=seeds,
+            founding=self._founding,
+            table=table,
+            is_name_given=is_name_given,
+        )
+        self._gate = Gate(identity, table, self.rumours)
+        self._on_datagram: dict[type, Any] = {
+            Alive: self.rumours.on_alive,
+            Suspect: self.rumours.on_suspect,
+            Dead: self.rumours.on_dead,
+            Left: self.rumours.on_left,
+            Ack: self._prober.on_ack,
+        }
+
+    @property
+    def phase(self) -> str:
+        """``seeking`` (belongs to no mesh yet), ``member`` or ``leaving``."""
+        if self._leave_at is not None:
+            return "leaving"
+        return "seeking" if self.identity.mesh_id == NO_MESH else "member"
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What was ignored, and why."""
+        return {
+            "ignored_misdirected": self._prober.misdirected,
+            "ignored_impossible": self.rumours.ignored_impossible,
+            "dropped_rumours": self._news.dropped,
+        }
+
+    def start(self, now: float, *, is_founder: bool) -> list[Output]:
+        """Found a mesh, rejoin the one that the data directory names, or ask the seeds."""
+        self._joining.start(now, is_founder=is_founder)
+        if self.identity.mesh_id != NO_MESH:
+            self._begin(now)
+        return self._take(now)
+
+    def handle_packet(self, now: float, source: Address, packet: Packet) -> list[Output]:
+        """Take a datagram of this mesh. Messages that membership does not know are the caller's."""
+        sender = packet.sender
+        if sender == self.identity.node_id or self.phase == "seeking":
+            return []
+        known = self.table.get(sender)
+        is_gone = known is None or not known.is_living
+        for message in packet.messages:
+            kind = type(message)
+            if kind is Ping:
+                self._prober.on_ping(source, message, *self._verdict_on(sender))
+            elif kind is PingReq:
+                self._prober.on_ping_req(source, message)
+            elif kind in self._on_datagram:
+                self._on_datagram[kind](now, sender, message)
+        if is_gone and self._leave_at is None:
+            self._meet(sender, source)
+        return self._take(now)
+
+    def handle_request(
+        self, now: float, sender: NodeId, message: object
+    ) -> tuple[object, list[Output]]:
+        """Answer a request on a stream."""
+        reply: object
+        if isinstance(message, Join):
+            if self.phase == "seeking":
+                reply = self._joining.on_join(now, message)
+                self._try_founding(now)
+            else:
+                reply = self._gate.on_join(now, message)
+        elif isinstance(message, Ping):
+            reply = self._prober.ack(message.seq)
+        elif isinstance(message, SyncRoot):
+            reply = self._sync.on_root(message)
+        elif isinstance(message, SyncOffer):
+            reply = self._sync.on_offer(now, sender, message)
+        else:
+            raise LocalProtocolError(f"membership answers no {type(message).__name__}")
+        return reply, self._take(now)
+
+    def handle_reply(self, now: float, tag: Hashable, reply: Packet | Exception) -> list[Output]:
+        """Take the reply of an exchange that this machine started, or the error instead of one."""
+        assert isinstance(tag, tuple)
+        sender = NodeId(0) if isinstance(reply, Exception) else reply.sender
+        message = reply if isinstance(reply, Exception) else reply.messages[0]
+        if tag[0] == "sync":
+            self._sync.handle_reply(now, sender, tag, message)
+        elif tag[0] == "fallback":
+            if isinstance(message, Ack):
+                self._prober.on_ack(now, sender, message)
+        elif isinstance(message, Welcome) and isinstance(reply, Packet):
+            if self._joining.on_welcome(tag, reply.mesh_id, message):
+                self.rumours.welcome(now, message.members)
+                self._begin(now)
+        else:
+            self._joining.handle_reply(now, sender, tag, message)
+            self._try_founding(now)
+        return self._take(now)
+
+    def handle_resolved(
+        self, now: float, seed: str, addresses: tuple[Address, ...]
+    ) -> list[Output]:
+        """Take the addresses of a seed."""
+        self._joining.handle_resolved(now, seed, addresses)
+        return self._take(now)
+
+    def leave(self, now: float, reason: str) -> list[Output]:
+        """Tell everybody that this node leaves, and stop after a moment."""
+        if self._leave_at is not None:
+            return []
+        self._joining.stop()
+        self._prober.stop()
+        self._sync.stop()
+        self._reconnect.stop()
+        self._leave_reason = reason
+        self._leave_at = now
+        if self.identity.mesh_id != NO_MESH and self.table.living:
+            self._leave_at = now + self._config.leave_linger_s
+            self.rumours.farewell(now)
+            self._gossip.tell_all(FAREWELLS_MAX)
+        return self._take(now)
+
+    def handle_timeout(self, now: float) -> list[Output]:
+        """Do what is due. Early, repeated and late calls are harmless."""
+        if self._leave_at is not None and now >= self._leave_at:
+            self._outbox.do(Stop(0, self._leave_reason))
+            self._leave_at = float("inf")
+            return self._outbox.take()
+        self._joining.handle_timeout(now)
+        self._try_founding(now)
+        silent = self._prober.handle_timeout(now)
+        if silent is not None:
+            self.rumours.suspect(now, silent.member, silent.evidence)
+        if self._leave_at is None:
+            for suspected in self.rumours.suspicions.take_due(now):
+                self.rumours.bury(now, suspected)
+        self._sync.handle_timeout(now)
+        dead, forgotten = self._reconnect.handle_timeout(now)
+        if dead is not None:
+            self._prober.ping_once(dead, self.rumours.verdict_on(dead))
+        for node_id in forgotten:
+            self.table.remove(node_id)
+        self._gossip.handle_timeout(now)
+        return self._take(now)
+
+    def next_timeout(self) -> float | None:
+        """Return when `handle_timeout` is wanted next; None: not before another input."""
+        deadlines = (
+            self._leave_at,
+            self._joining.next_deadline(),
+            self._prober.next_deadline(),
+            None if self._leave_at is not None else self.rumours.suspicions.next_deadline(),
+            self._sync.next_deadline(),
+            self._reconnect.next_deadline(),
+            self._gossip.next_deadline(),
+        )
+        return min((at for at in deadlines if at is not None), default=None)
+
+    def take_changes(self) -> list[Change]:
+        """Return and forget what changed of other members, in order."""
+        changes, self.rumours.changes = self.rumours.changes, []
+        return changes
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if the parts contradict each other."""
+        self.table.check_invariants()
+        own = self.table.get(self.identity.node_id)
+        assert own is None or own.card_bytes == self.identity.card_bytes
+        assert own is None or own.state in {State.ALIVE, State.LEFT}
+        for member in self.table:
+            suspected = self.rumours.suspicions.get(member.node_id)
+            is_suspect = member.state is State.SUSPECT
+            assert is_suspect == (suspected is not None), "suspects and suspicions are the same"
+
+    def _begin(self, now: float) -> None:
+        """This node is a member now: announce it, and start to probe and to compare."""
+        self.rumours.announce(now)
+        self._prober.start(now)
+        self._sync.start(now)
+
+    def _try_founding(self, now: float) -> None:
+        if self.phase == "seeking" and self._joining.try_founding(now):
+            self._begin(now)
+
+    def _verdict_on(self, sender: NodeId) -> tuple[object, ...]:
+        """Return what to tell a member that is held dead here but speaks: its verdict, to refute."""
+        member = self.table.get(sender)
+        if member is None or member.state is not State.DEAD:
+            return ()
+        return (self.rumours.verdict_on(member),)
+
+    def _meet(self, sender: NodeId, source: Address) -> None:
+        """Compare notes with somebody who speaks but is unknown or thought gone."""
+        member = self.table.get(sender)
+        if member is None or not member.is_living:
+            self._sync.begin(source)
+
+    def _take(self, now: float) -> list[Output]:
+        if self._leave_at is None:
+            self._reconnect.arm(now)
+        self._gossip.hurry(now)
+        return self._outbox.take()

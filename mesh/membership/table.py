@@ -1,0 +1,174 @@
+"""All members that this node knows, and the one rule by which news is merged.
+
+Of one member, knowledge is ordered:
+
+    boot        a later session outranks all that was said of earlier ones
+    incarnation within a session, the member's own word counts upward
+    state       within one incarnation: alive < suspect < dead < left
+    cause       silent < crashed < ended: the stronger reason stays
+
+Merging takes the greater. That is idempotent, commutative and associative, so it does not matter in
+which order, how often or by whom news arrives. A card travels with its own (boot, incarnation) and is
+merged by the same order. News of a session that is not known yet is ignored until its card arrives:
+a rumour alone never adds anybody.
+
+Source: [SWIM §4.2] gives the order within a session. Deviation: SWIM's Confirm overrides every
+incarnation; here a higher incarnation outranks a death, which is how a member that was wrongly
+declared dead comes back.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from mesh.core.ids import NodeId
+from mesh.membership.member import Change, Member
+from mesh.wire.records import Card, Cause, State, decode_card
+
+
+class MemberTable:
+    """Members by id. `living` holds the ids of all alive or suspect members but this node, in no order."""
+
+    def __init__(self, self_id: NodeId) -> None:
+        self._self_id = self_id
+        self._members: dict[NodeId, Member] = {}
+        self._living: list[NodeId] = []
+        self._place: dict[NodeId, int] = {}  # where in _living; the two change together
+        self._gone: dict[NodeId, None] = {}  # dead and left, the latest last
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self._members.values())
+
+    def get(self, node_id: NodeId) -> Member | None:
+        """Return the member, or None."""
+        return self._members.get(node_id)
+
+    @property
+    def living(self) -> list[NodeId]:
+        """Ids of the living others. Read only."""
+        return self._living
+
+    @property
+    def gone(self) -> list[NodeId]:
+        """Ids of dead and left members, the latest first."""
+        return list(reversed(self._gone))
+
+    @property
+    def size(self) -> int:
+        """How many are in the mesh, this node among them."""
+        return len(self._living) + 1
+
+    def apply_card(self, now: float, card_bytes: bytes) -> Change | None:
+        """Merge a member's own word; return what changed, or None.
+
+        Raises:
+            DecodeError: the bytes are no card; nothing changed.
+        """
+        card = decode_card(card_bytes)
+        member = self._members.get(card.node_id)
+        if member is None:
+            member = Member(
+                card, card_bytes, card.boot, card.incarnation, State.ALIVE, Cause.NONE, now
+            )
+            self._members[card.node_id] = member
+            self._file(member)
+            return Change(member, None, card.boot, is_card_new=True)
+        before, boot_before = member.state, member.boot
+        if card.boot < member.boot:
+            return None
+        is_restart = card.boot > member.boot
+        is_card_new = is_restart or _card_rank(card, card_bytes) > _card_rank(
+            member.card, member.card_bytes
+        )
+        if is_card_new:
+            member.card, member.card_bytes = card, card_bytes
+        if is_restart:
+            member.rtt_s = member.vitals = None
+        if is_restart or card.incarnation > member.incarnation:
+            self._set(now, member, card, State.ALIVE, Cause.NONE)
+        elif not is_card_new:
+            return None
+        return Change(member, before, boot_before, is_card_new)
+
+    def apply_standing(
+        self, now: float, node_id: NodeId, boot: int, incarnation: int, verdict: tuple[State, Cause]
+    ) -> Change | None:
+        """Merge what somebody says of a known session; return what changed, or None."""
+        member = self._members.get(node_id)
+        if member is None or boot != member.boot:
+            return None
+        state, cause = verdict
+        if (incarnation, state, cause) <= (member.incarnation, member.state, member.cause):
+            return None
+        before = member.state
+        member.incarnation = incarnation
+        if state != before:
+            member.since = now
+        member.state, member.cause = state, cause
+        self._file(member)
+        return Change(member, before, boot, is_card_new=False)
+
+    def remove(self, node_id: NodeId) -> None:
+        """Forget a member that is dead or has left."""
+        member = self._members.pop(node_id)
+        assert not member.is_living, "a living member is never forgotten"
+        del self._gone[node_id]
+
+    def choose(self, rng: random.Random, count: int, but: NodeId | None = None) -> list[Member]:
+        """Return up to `count` different living members at random, without `but`. O(count)."""
+        living = self._living
+        wanted = min(count, len(living) - (1 if but in self._place else 0))
+        if wanted <= 0:
+            return []
+        if wanted * 3 >= len(living):
+            pool = [node_id for node_id in living if node_id != but]
+            return [self._members[node_id] for node_id in rng.sample(pool, wanted)]
+        chosen: dict[NodeId, None] = {}
+        while len(chosen) < wanted:
+            node_id = living[int(rng.random() * len(living))]
+            if node_id != but:
+                chosen[node_id] = None
+        return [self._members[node_id] for node_id in chosen]
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if the indices do not match the members."""
+        living = {m.node_id for m in self if m.is_living and m.node_id != self._self_id}
+        assert sorted(self._living) == sorted(living), "living holds exactly the living others"
+        assert all(self._living[place] == node_id for node_id, place in self._place.items())
+        assert set(self._gone) == {m.node_id for m in self if not m.is_living}
+        for member in self:
+            assert member.card.boot == member.boot, "a card is of the session it describes"
+            assert member.card.incarnation <= member.incarnation, "a member's word is never ahead"
+
+    def _set(self, now: float, member: Member, card: Card, state: State, cause: Cause) -> None:
+        if member.state != state or member.boot != card.boot:
+            member.since = now
+        member.boot, member.incarnation = card.boot, card.incarnation
+        member.state, member.cause = state, cause
+        self._file(member)
+
+    def _file(self, member: Member) -> None:
+        """Keep the indices in step with the member's state."""
+        node_id = member.node_id
+        if member.is_living:
+            self._gone.pop(node_id, None)
+            if node_id not in self._place and node_id != self._self_id:
+                self._place[node_id] = len(self._living)
+                self._living.append(node_id)
+            return
+        self._gone.setdefault(node_id)
+        place = self._place.pop(node_id, None)
+        if place is not None:
+            last = self._living.pop()
+            if last != node_id:
+                self._living[place] = last
+                self._place[last] = place
+
+
+def _card_rank(card: Card, card_bytes: bytes) -> tuple[int, int, bytes]:
+    """Order two cards of one member; the bytes decide between two that should never differ."""
+    return card.boot, card.incarnation, card_bytes
