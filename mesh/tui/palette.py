@@ -1,0 +1,119 @@
+"""How states look: a symbol, a word and a colour each, so that colour never stands alone.
+
+Only the terminal's own sixteen colours are used: the user's theme decides what they are.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from rich.style import Style
+
+PLAIN: Final = Style()
+BOLD: Final = Style(bold=True)
+DIM: Final = Style(dim=True)
+TITLE: Final = Style(color="cyan", bold=True)
+FRAME: Final = Style(dim=True)
+FOCUS: Final = Style(color="cyan")
+KEY: Final = Style(color="cyan", bold=True)
+COLUMN: Final = Style(dim=True, bold=True)
+BANNER: Final = Style(color="black", bgcolor="yellow", bold=True)
+GREEN: Final = Style(color="green")
+YELLOW: Final = Style(color="yellow")
+RED: Final = Style(color="red")
+RED_BOLD: Final = Style(color="red", bold=True)
+CYAN: Final = Style(color="cyan")
+MAGENTA: Final = Style(color="magenta")
+
+
+class Mark(NamedTuple):
+    """A state's symbol and colour."""
+
+    symbol: str
+    style: Style
+
+
+MEMBER_MARKS: Final[dict[str, Mark]] = {
+    "alive": Mark("●", GREEN),
+    "suspect": Mark("◐", Style(color="yellow", bold=True)),
+    "dead": Mark("✗", RED_BOLD),
+    "left": Mark("○", DIM),
+}
+
+TASK_MARKS: Final[dict[str, Mark]] = {
+    "ready": Mark("◌", YELLOW),
+    "leased": Mark("▸", CYAN),
+    "done": Mark("✓", GREEN),
+    "failed": Mark("✗", RED_BOLD),
+    "cancelled": Mark("⊘", MAGENTA),
+}
+
+TASK_BLOCKS: Final[dict[str, str]] = {
+    "ready": "░",
+    "leased": "▒",
+    "done": "█",
+    "failed": "▓",
+    "cancelled": "─",
+}
+"""What a state's share of the tasks' bar is drawn with: told apart without colour too."""
+
+EVENT_MARKS: Final[dict[str, Mark]] = {
+    "found": Mark("◆", CYAN),
+    "enter": Mark("◆", CYAN),
+    "join": Mark("+", GREEN),
+    "return": Mark("●", GREEN),
+    "update": Mark("~", CYAN),
+    "suspect": MEMBER_MARKS["suspect"],
+    "refute": Mark("●", GREEN),
+    "dead": MEMBER_MARKS["dead"],
+    "leave": MEMBER_MARKS["left"],
+    "conflict": Mark("!", RED_BOLD),
+    "seek": Mark("?", YELLOW),
+    "warn": Mark("!", Style(color="yellow", bold=True)),
+}
+
+UNKNOWN: Final = Mark("·", PLAIN)
+
+ASCII: Final = str.maketrans(
+    {
+        **dict.fromkeys("╭╮╰╯├┤┬┴┼", "+"),
+        "─": "-",
+        "│": "|",
+        "▮": "#",
+        "▯": ".",
+        "█": "#",
+        "▓": "%",
+        "▒": "=",
+        "░": ":",
+        "…": "~",
+        "·": ".",
+        "●": "*",
+        "◐": "?",
+        "✗": "x",
+        "○": "o",
+        "◌": "o",
+        "▸": ">",
+        "✓": "+",
+        "⊘": "/",
+        "◆": "*",
+        "↑": "^",
+        "↓": "v",
+    }
+)
+"""Our own signs for a terminal that is not UTF-8; each takes one cell, as the sign does."""
+
+
+def bar(filled: float, total: float, width: int) -> str:
+    """Return `width` cells of which the share `filled / total` is full; any share above 0 shows."""
+    share = min(max(filled / total, 0.0), 1.0) if total > 0 else 0.0
+    full = min(width, int(share * width + 0.5))
+    if filled > 0 and width > 0:
+        full = max(full, 1)
+    return "▮" * full + "▯" * (width - full)
+
+
+def load_style(load: float) -> Style:
+    """Return the colour of a load ratio: calm below 0.7, busy to 1, too much above."""
+    if load < 0.7:
+        return GREEN
+    return YELLOW if load <= 1.0 else RED

@@ -1,0 +1,171 @@
+"""The tasks: how many are in each state, and the latest of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from rich.segment import Segment
+from rich.style import Style
+
+from mesh.tui.board import TASK_STATES, Board
+from mesh.tui.cells import Line, duration, fit, fit_line, fit_middle
+from mesh.tui.columns import Column, lay_out
+from mesh.tui.palette import DIM, PLAIN, TASK_BLOCKS, TASK_MARKS, UNKNOWN
+from mesh.tui.pane import fill, list_lines, position
+from mesh.tui.rows import TaskRow
+
+_HEAD_LINES: Final = 2
+_COUNTS_CELLS: Final = 58
+"""What the counts of all states take, more or less; the bar has the rest of the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class TasksPane:
+    """A window on the tasks from `offset` on, under their counts."""
+
+    board: Board
+    offset: int = 0
+
+    @property
+    def title(self) -> str:
+        """The pane's name."""
+        return "tasks"
+
+    @property
+    def total(self) -> int:
+        """How many tasks the list holds."""
+        return len(self.board.tasks)
+
+    def note(self, height: int) -> str:
+        """Return which of the tasks are shown."""
+        return position(self.total, self.page(height), self.offset)
+
+    def page(self, height: int) -> int:
+        """Return how many tasks fit."""
+        return max(0, height - _HEAD_LINES)
+
+    def render(self, width: int, height: int) -> list[Line]:
+        """Draw the counts, the titles and the tasks."""
+        tasks = self.board.tasks
+        counts = counts_line(self.board.task_counts, width)
+        if not tasks:
+            hint = [Segment("nothing yet: give it work with  mesh submit -- CMD", DIM)]
+            return fill([counts, hint], width, height)
+        layout = lay_out(_columns(self.board.at), tasks, width)
+        rows = list_lines(tasks, layout.row, (width, height - _HEAD_LINES), self.offset)
+        return fill([counts, layout.titles(), *rows], width, height)
+
+
+def counts_line(counts: Mapping[str, int], width: int) -> Line:
+    """Return each state's count, and a bar of their shares."""
+    line: Line = []
+    for state in TASK_STATES:
+        mark = TASK_MARKS[state]
+        count = counts.get(state, 0)
+        style = mark.style if count else DIM
+        line += [Segment(f"{mark.symbol} {count}", style), Segment(f" {state}   ", DIM)]
+    cells = min(60, width - max(_COUNTS_CELLS, sum(len(piece.text) for piece in line)))
+    if cells >= 8:
+        line += shares(counts, cells)
+    return fit_line(line, width)
+
+
+def shares(counts: Mapping[str, int], width: int) -> Line:
+    """Return a bar of `width` cells in which each state has its share; no state that has one vanishes."""
+    present = [(state, counts.get(state, 0)) for state in TASK_STATES if counts.get(state, 0) > 0]
+    if not present or width < len(present):
+        return [Segment("·" * width, DIM)]
+    total = sum(count for _, count in present)
+    spare = width - len(present)
+    cells = {state: 1 + count * spare // total for state, count in present}
+    biggest = max(present, key=lambda pair: pair[1])[0]
+    cells[biggest] += width - sum(cells.values())
+    return [
+        Segment(TASK_BLOCKS[state] * cells[state], TASK_MARKS[state].style) for state, _ in present
+    ]
+
+
+def _columns(at: float) -> list[Column[TaskRow]]:
+    return [
+        Column(title="ID", cell=_id, text=lambda t: t.id, width_min=12, width_max=20),
+        Column(title="STATE", cell=_state, width_min=11),
+        Column(title="ON", cell=_owner, text=lambda t: t.owner, width_min=8, width_max=20),
+        Column(title="TRY", cell=_attempt, width_min=3, rank=2, align="right"),
+        Column(
+            title="TIME",
+            cell=lambda t, width: _time(t, width, at),
+            width_min=6,
+            rank=1,
+            align="right",
+        ),
+        Column(title="EXIT", cell=_exit, width_min=4, rank=4, align="right"),
+        Column(
+            title="KEPT BY",
+            cell=_keeper,
+            text=lambda t: t.keeper,
+            width_min=8,
+            width_max=16,
+            rank=5,
+        ),
+        Column(
+            title="COMMAND",
+            cell=_command,
+            text=lambda t: f"{t.command}  {t.note}",
+            width_min=30,
+            width_max=400,
+        ),
+    ]
+
+
+def _is_over(task: TaskRow) -> bool:
+    return task.state in {"done", "failed", "cancelled"}
+
+
+def _tone(task: TaskRow) -> Style:
+    return DIM if _is_over(task) else PLAIN
+
+
+def _id(task: TaskRow, width: int) -> Line:
+    return [Segment(fit(task.id, width), _tone(task))]
+
+
+def _state(task: TaskRow, _width: int) -> Line:
+    mark = TASK_MARKS.get(task.state, UNKNOWN)
+    return [Segment(f"{mark.symbol} {task.state}", mark.style)]
+
+
+def _owner(task: TaskRow, width: int) -> Line:
+    return [Segment(fit_middle(task.owner or "-", width), _tone(task))]
+
+
+def _keeper(task: TaskRow, width: int) -> Line:
+    return [Segment(fit_middle(task.keeper or "-", width), DIM)]
+
+
+def _attempt(task: TaskRow, width: int) -> Line:
+    tone = TASK_MARKS["ready"].style if (task.attempt or 0) > 1 else _tone(task)
+    return [Segment(fit(str(task.attempt or "-"), width, "right"), tone)]
+
+
+def _time(task: TaskRow, width: int, at: float) -> Line:
+    """How long it has waited, runs, or ran."""
+    begin = task.started or task.created
+    end = task.ended if _is_over(task) and task.ended else at
+    text = duration(end - begin) if begin else "-"
+    return [Segment(fit(text, width, "right"), _tone(task))]
+
+
+def _exit(task: TaskRow, width: int) -> Line:
+    text = "-" if task.exit_code is None else str(task.exit_code)
+    return [
+        Segment(fit(text, width, "right"), TASK_MARKS["failed"].style if task.exit_code else DIM)
+    ]
+
+
+def _command(task: TaskRow, _width: int) -> Line:
+    line = [Segment(task.command, _tone(task))]
+    if task.note:
+        line.append(Segment(f"  {task.note}", DIM))
+    return line
