@@ -71,8 +71,8 @@ def numeric_host(host: str) -> str | None:
 
 @lru_cache(maxsize=8192)
 def pack_host(host: str) -> bytes:
-    """Return the 4 or 16 bytes of a numeric host. Raises ValueError for a name."""
-    return ipaddress.ip_address(host.partition("%")[0]).packed
+    """Return the 4 or 16 bytes of a numeric host, without its zone. Raises ValueError for a name."""
+    return ipaddress.ip_address(numeric_host(host.partition("%")[0]) or host).packed
 
 
 @lru_cache(maxsize=8192)

@@ -18,6 +18,7 @@ import msgpack
 from mesh.core.ids import MeshId, NodeId
 from mesh.errors import DecodeError, LocalProtocolError, VersionError
 from mesh.wire import swim_messages, work_messages
+from mesh.wire.schema import describe
 
 MAGIC: Final = 0x4D
 VERSION: Final = 1
@@ -25,6 +26,12 @@ VERSIONS: Final = (1, 1)  # the range spoken here, both inclusive
 HEADER: Final = struct.Struct(">BBQQ")
 DATAGRAM_BYTES_MAX: Final = 1400
 FRAME_BYTES_MAX: Final = 8 * 1024 * 1024
+MESSAGES_MAX: Final = 256  # in one packet
+
+# The longest list in a packet, by the packet's limit. msgpack makes room for as many items as a list
+# announces, at every depth, before it has seen one: 1,400 bytes of nested lists cost 5 MB without this.
+_DATAGRAM_ITEMS_MAX: Final = 64
+_FRAME_ITEMS_MAX: Final = max(swim_messages.MEMBERS_MAX, work_messages.QUERY_TASKS_MAX)
 
 _BY_CODE: Final = {**swim_messages.SCHEMAS, **work_messages.SCHEMAS}
 _BY_TYPE: Final = {kind: (code, field) for code, (kind, field) in _BY_CODE.items()}
@@ -75,18 +82,23 @@ def decode_packet(data: bytes, bytes_max: int = DATAGRAM_BYTES_MAX) -> Packet:
         raise VersionError(version, VERSIONS)
     if sender == 0:
         raise DecodeError("a sender's id other than 0 is expected")
-    messages = tuple(_decode_messages(data))
+    items_max = _DATAGRAM_ITEMS_MAX if bytes_max <= DATAGRAM_BYTES_MAX else _FRAME_ITEMS_MAX
+    messages = tuple(_decode_messages(data, items_max))
     if not messages:
         raise DecodeError("at least one message is expected after the header, found none")
     return Packet(MeshId(mesh_id), NodeId(sender), messages)
 
 
-def _decode_messages(data: bytes) -> list[Any]:
-    unpacker = msgpack.Unpacker(max_buffer_size=len(data), strict_map_key=True)
+def _decode_messages(data: bytes, items_max: int) -> list[Any]:
+    unpacker = msgpack.Unpacker(
+        max_buffer_size=len(data), max_array_len=items_max, max_map_len=0, max_ext_len=0
+    )
     unpacker.feed(memoryview(data)[HEADER.size :])
     end = len(data) - HEADER.size
-    found = []
+    found: list[Any] = []
     while unpacker.tell() < end:
+        if len(found) == MESSAGES_MAX:
+            raise DecodeError(f"at most {MESSAGES_MAX} messages are expected, found more")
         try:
             raw = unpacker.unpack()
         except Exception as error:
@@ -95,10 +107,12 @@ def _decode_messages(data: bytes) -> list[Any]:
             ) from error
         if type(raw) is not list or not raw:
             raise DecodeError(
-                f"a message is a list that begins with its code, found {str(raw)[:60]}"
+                f"a message is a list that begins with its code, found {describe(raw)}"
             )
         entry = _BY_CODE.get(raw[0]) if type(raw[0]) is int else None
         if entry is None:
-            raise DecodeError(f"message code {str(raw[0])[:20]} is unknown to version {VERSION}")
+            raise DecodeError(
+                f"a message code of version {VERSION} is expected, found {describe(raw[0])}"
+            )
         found.append(entry[1].unpack(raw[1:]))
     return found

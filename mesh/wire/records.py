@@ -18,7 +18,7 @@ import msgpack
 
 from mesh.core.address import Address
 from mesh.core.ids import NAME_CHARS_MAX, NodeId
-from mesh.errors import DecodeError
+from mesh.errors import ConfigError, DecodeError
 from mesh.wire import schema as s
 
 CARD_BYTES_MAX: Final = 1024
@@ -109,15 +109,15 @@ def enum_of(kind: type[IntEnum]) -> s.Field:
     return s.Field(int, unpack)
 
 
-word = s.text(NAME_CHARS_MAX, empty=False)
+word = s.printable(NAME_CHARS_MAX, empty=False)
 metadata = s.keyword_struct(
     Metadata,
     ("pool", word),
     ("node_class", word),
-    ("labels", s.pairs(word, s.text(NAME_CHARS_MAX), LABELS_MAX)),
+    ("labels", s.pairs(word, s.printable(NAME_CHARS_MAX), LABELS_MAX)),
     ("slots", s.uint(16)),
     ("offers", s.pairs(word, s.uint(48), LABELS_MAX)),
-    ("version", s.text(32)),
+    ("version", s.printable(32)),
 )
 _card = s.keyword_struct(
     Card,
@@ -145,14 +145,20 @@ def encode_card(card: Card) -> bytes:
     """Return a card's bytes; equal cards have equal bytes. At most CARD_BYTES_MAX.
 
     Raises:
-        ValueError: the card is too large (names and labels are too long for one datagram).
+        ConfigError: no member would accept this card: it is too large for one datagram, or one of
+            its parts is out of range.
     """
-    data = bytes(msgpack.packb(_card.pack(card)))
+    raw = _card.pack(card)
+    data = bytes(msgpack.packb(raw))
     if len(data) > CARD_BYTES_MAX:
-        raise ValueError(
+        raise ConfigError(
             f"name, labels and offers together may take {CARD_BYTES_MAX} bytes, found {len(data)}: "
             "use fewer or shorter labels"
         )
+    try:
+        _parse_card(data)
+    except DecodeError as error:
+        raise ConfigError(f"name, labels, offers or address are not valid: {error}") from error
     return data
 
 
@@ -161,10 +167,22 @@ def decode_card(data: bytes) -> Card:
     """Return the card of its bytes; equal bytes give the same object.
 
     Raises:
-        DecodeError: the bytes are no card.
+        DecodeError: the bytes are no card, or a card spelled in another way than `encode_card` does:
+            digests over bytes would differ for ever where the cards are equal.
     """
+    if len(data) > CARD_BYTES_MAX:
+        raise DecodeError(
+            f"a card of at most {CARD_BYTES_MAX} bytes is expected, found {len(data)}"
+        )
+    card = _parse_card(data)
+    if msgpack.packb(_card.pack(card)) != data:
+        raise DecodeError("a card in its one spelling is expected, found another one")
+    return card
+
+
+def _parse_card(data: bytes) -> Card:
     try:
-        raw = msgpack.unpackb(data, strict_map_key=True)
+        raw = msgpack.unpackb(data, max_array_len=LABELS_MAX, max_map_len=0, max_ext_len=0)
     except Exception as error:
         raise DecodeError(
             f"a card is expected, found bytes that are no msgpack: {error}"

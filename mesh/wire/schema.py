@@ -22,9 +22,25 @@ class Field(NamedTuple):
     unpack: Callable[[Any], Any]
 
 
+def describe(found: object) -> str:
+    """Return a few words on a value that came in: short and quick, however large or deep it is.
+
+    A container is never printed: a peer may send one so deep that printing it exhausts the stack.
+    """
+    if type(found) is str:
+        return f"the text {found[:40]!r}" if len(found) <= 40 else f"a text of {len(found)}"
+    if type(found) is bytes:
+        return f"{len(found)} bytes"
+    if type(found) is list:
+        return f"a list of {len(found)}"
+    if found is None or type(found) in {bool, int, float}:
+        return repr(found)
+    return f"a value of type {type(found).__name__}"
+
+
 def refuse(expected: str, found: object) -> NoReturn:
     """Raise the DecodeError for one value."""
-    raise DecodeError(f"expected {expected}, found {str(found)[:60]!r} ({type(found).__name__})")
+    raise DecodeError(f"expected {expected}, found {describe(found)}")
 
 
 def _same(value: Any) -> Any:
@@ -70,6 +86,20 @@ def text(chars_max: int, *, empty: bool = True) -> Field:
         if type(raw) is str and len(raw) <= chars_max and (raw or empty):
             return raw
         refuse(f"a text of {0 if empty else 1} to {chars_max} characters", raw)
+
+    return Field(_same, unpack)
+
+
+def printable(chars_max: int, *, empty: bool = True) -> Field:
+    """Return the field of a text that people see: no line breaks, no control characters.
+
+    So a member's name can neither forge a line of output nor steer a terminal.
+    """
+    inner = text(chars_max, empty=empty)
+
+    def unpack(raw: Any) -> str:
+        value: str = inner.unpack(raw)
+        return value if value.isprintable() else refuse("a text of printable characters", raw)
 
     return Field(_same, unpack)
 
