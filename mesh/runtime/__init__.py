@@ -1,1 +1,1 @@
-"""runtime."""
+"""The real world: trio, sockets, clocks, files and processes round one pure node."""

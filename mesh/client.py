@@ -1,0 +1,204 @@
+"""Talks to the local node through its control socket: blocking, small, quick to import.
+
+Every command but `mesh join` is this client and a few lines of printing. It knows nothing of the
+mesh: requests and answers are plain maps.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import msgpack
+
+from mesh.errors import CommandRefused, MeshUnreachable
+from mesh.wire.frames import FrameReader, frame
+
+SOCKET_NAME: Final = "control.sock"
+REQUEST_BYTES_MAX: Final = 4 * 1024 * 1024
+ANSWER_BYTES_MAX: Final = 256 * 1024 * 1024
+_PATH_BYTES_MAX: Final = 100  # a socket's address holds 104 to 108, according to the system
+_READ_BYTES: Final = 65_536
+
+
+def default_data_dir() -> Path:
+    """Return the data directory of one node per host: $MESH_DATA, $XDG_DATA_HOME/mesh or ~/.local/share/mesh."""
+    given = os.environ.get("MESH_DATA")
+    if given:
+        return Path(given)
+    share = os.environ.get("XDG_DATA_HOME")
+    return (Path(share) if share else Path.home() / ".local" / "share") / "mesh"
+
+
+@contextmanager
+def socket_address(data_dir: Path) -> Iterator[str]:
+    """Give an address for the directory's control socket, short enough for the system while the context is open.
+
+    Raises:
+        OSError: the path is too long and its directory cannot be opened.
+    """
+    path = str(data_dir / SOCKET_NAME)
+    if len(os.fsencode(path)) <= _PATH_BYTES_MAX:
+        yield path
+        return
+    if sys.platform != "linux":
+        raise OSError(errno.ENAMETOOLONG, f"a path of at most {_PATH_BYTES_MAX} bytes is expected")
+    directory = os.open(data_dir, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{directory}/{SOCKET_NAME}"
+    finally:
+        os.close(directory)
+
+
+class Stream:
+    """An iterator over a request's items; afterwards `result` is what the request ended with."""
+
+    def __init__(self, client: Client) -> None:
+        self.result: Any = None
+        self._client = client
+        self._is_over = False
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:  # noqa: ANN401 - JSON comes back
+        if self._is_over:
+            raise StopIteration
+        answer = self._client.next_answer()
+        if "item" in answer:
+            return answer["item"]
+        self._is_over = True
+        self.result = answer.get("ok")
+        raise StopIteration
+
+
+class Client:
+    """One connection to the node that runs in `data_dir`; opened by the first request.
+
+    Not for two threads at once. After an error, or a stream that was not read to its end, close it.
+    """
+
+    def __init__(self, data_dir: Path | str | None = None, *, timeout_s: float = 60.0) -> None:
+        self.data_dir = (Path(data_dir) if data_dir is not None else default_data_dir()).absolute()
+        self._timeout_s = timeout_s
+        self._socket: socket.socket | None = None
+        self._reader = FrameReader(ANSWER_BYTES_MAX)
+        self._answers: list[bytes] = []
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def call(self, name: str, /, **args: Any) -> Any:  # noqa: ANN401 - JSON goes and comes
+        """Send one request and return its answer.
+
+        Raises:
+            MeshUnreachable: no node runs there, or it does not answer within the timeout.
+            CommandRefused: the node said no.
+        """
+        self._send(name, args, self._timeout_s)
+        return self.next_answer().get("ok")
+
+    def stream(self, name: str, /, **args: Any) -> Stream:  # noqa: ANN401 - JSON goes and comes
+        """Send one request that is answered by many items; items are waited for without limit.
+
+        Raises:
+            MeshUnreachable: no node runs there, or (while iterating) it is gone.
+            CommandRefused: while iterating, the node said no.
+        """
+        self._send(name, args, None)
+        return Stream(self)
+
+    def close(self) -> None:
+        """Close the connection. Harmless when repeated."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        self._answers.clear()
+        self._reader = FrameReader(ANSWER_BYTES_MAX)
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait on with select or poll; -1 when not connected."""
+        return -1 if self._socket is None else self._socket.fileno()
+
+    def next_answer(self) -> dict[str, Any]:
+        """Return the next answer frame as it came; errors are raised. For `Stream`."""
+        while not self._answers:
+            self._answers += self._reader.feed(self._receive())
+        answer: dict[str, Any] = msgpack.unpackb(self._answers.pop(0), strict_map_key=False)
+        if "error" in answer:
+            raise CommandRefused(str(answer["error"]))
+        return answer
+
+    def _send(self, name: str, args: dict[str, Any], timeout_s: float | None) -> None:
+        try:
+            body = frame(msgpack.packb({"do": name, **args}))
+        except UnicodeEncodeError as error:
+            raise CommandRefused(
+                "arguments are expected as UTF-8 text, found other bytes; pass such names through a file"
+            ) from error
+        if len(body) > REQUEST_BYTES_MAX:
+            raise CommandRefused(
+                f"a request of at most {REQUEST_BYTES_MAX} bytes is expected, found {len(body)}; pass a file's name "
+                "rather than its contents"
+            )
+        if self._socket is None:
+            self._socket = self._connect()
+        try:
+            self._socket.settimeout(self._timeout_s)
+            self._socket.sendall(body)
+            self._socket.settimeout(timeout_s)
+        except OSError as error:
+            raise self._unreachable(error.strerror or "it takes no more requests") from error
+
+    def _connect(self) -> socket.socket:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.settimeout(self._timeout_s)
+            with socket_address(self.data_dir) as address:
+                sock.connect(address)
+        except OSError as error:
+            sock.close()
+            if error.errno in {errno.EACCES, errno.EPERM}:
+                reason = "it belongs to another user"
+            elif error.errno in {errno.ENOENT, errno.ECONNREFUSED, errno.ENOTDIR}:
+                reason = "none runs there"
+            else:
+                reason = error.strerror or "it does not answer"
+            raise self._unreachable(reason) from error
+        return sock
+
+    def _receive(self) -> bytes:
+        sock = self._socket
+        if sock is None:
+            raise self._unreachable("the connection is closed")
+        try:
+            data = sock.recv(_READ_BYTES)
+        except TimeoutError as error:
+            raise self._unreachable(f"it did not answer within {self._timeout_s:g} s") from error
+        except OSError as error:
+            raise self._unreachable(error.strerror or "the connection broke") from error
+        if not data:
+            raise self._unreachable("it stopped, or closed the connection")
+        return data
+
+    def _unreachable(self, reason: str) -> MeshUnreachable:
+        self.close()
+        return MeshUnreachable(
+            f"a node is expected in {self.data_dir}: {reason}; start one with 'mesh join', or name its directory "
+            "with --data or MESH_DATA"
+        )

@@ -1,0 +1,205 @@
+"""The data directory: who this node is, kept on disk, and a lock that keeps others out.
+
+    DIR/lock          held for as long as the node runs; contains its process id
+    DIR/identity      JSON: format, node_id, boot, mesh_id; replaced as a whole, never edited
+    DIR/control.sock  where `mesh` commands reach the node
+
+Identity is the disk: the id is drawn once, and each start takes a greater boot number. Both are
+durable before `open_data_dir` returns, so no packet ever names a session that a crash could undo.
+A directory that holds other things is refused, so that a wrong `--data` harms nobody's files.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id
+from mesh.errors import DataDirectoryError, LocalProtocolError
+
+FORMAT: Final = 1
+BOOT_MAX: Final = (1 << 48) - 1
+_IDENTITY_BYTES_MAX: Final = 4096
+_OURS: Final = frozenset({"lock", "identity", "identity.new", "control.sock"})
+
+
+class DataDir:
+    """An open, locked data directory. Closing it lets another node in."""
+
+    def __init__(self, path: Path, lock_fd: int, identity: tuple[NodeId, int, MeshId]) -> None:
+        self.path = path
+        self.node_id, self.boot, self.mesh_id = identity
+        self._lock_fd = lock_fd
+
+    def persist(self, values: Mapping[str, int]) -> None:
+        """Store `mesh_id` or `boot` durably; the disk and this object change together or not at all.
+
+        Raises:
+            DataDirectoryError: the disk refused (full, read-only, broken).
+        """
+        unknown = set(values) - {"mesh_id", "boot"}
+        if unknown:
+            raise LocalProtocolError(f"mesh_id and boot are kept on disk, found {sorted(unknown)}")
+        boot = values.get("boot", self.boot)
+        mesh_id = MeshId(values.get("mesh_id", self.mesh_id))
+        _write_identity(self.path, self.node_id, boot, mesh_id)
+        self.boot, self.mesh_id = boot, mesh_id
+
+    def close(self) -> None:
+        """Release the lock. Harmless when repeated."""
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+
+def open_data_dir(path: Path, unix_time: float) -> DataDir:
+    """Create or open, lock and number a data directory; the new boot number is on disk on return.
+
+    Raises:
+        DataDirectoryError: it is in use, foreign, damaged, of a newer release, or cannot be written.
+    """
+    try:
+        path = path.expanduser().absolute()
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        names = {entry.name for entry in path.iterdir()}
+    except (OSError, RuntimeError) as error:
+        raise _unusable(
+            path, "a directory to keep this node's identity is expected", error
+        ) from error
+    if "identity" not in names and names - _OURS:
+        some = ", ".join(sorted(names - _OURS)[:3])
+        raise DataDirectoryError(
+            f"{path} is no data directory of Mesh: an empty or a Mesh directory is expected, found {some}; "
+            "name another with --data"
+        )
+    lock_fd = _lock(path)
+    try:
+        if "identity" in names:
+            node_id, boot, mesh_id = _read_identity(path)
+        else:
+            node_id, boot, mesh_id = NodeId(secrets.randbits(64) or 1), 0, NO_MESH
+        boot = max(boot, int(unix_time)) + 1
+        _write_identity(path, node_id, boot, mesh_id)
+    except BaseException:
+        os.close(lock_fd)
+        raise
+    return DataDir(path, lock_fd, (node_id, boot, mesh_id))
+
+
+def _unusable(path: Path, expected: str, error: BaseException) -> DataDirectoryError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return DataDirectoryError(
+        f"{expected}, found {path}: {reason}; make it writable, or name another with --data"
+    )
+
+
+def _lock(path: Path) -> int:
+    try:
+        fd = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise _unusable(
+            path / "lock", "a lock file that can be written is expected", error
+        ) from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(fd, 0)
+        os.write(fd, b"%d\n" % os.getpid())
+    except BlockingIOError as error:
+        holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip() or "unknown"
+        os.close(fd)
+        raise DataDirectoryError(
+            f"{path} is in use by process {holder}: each node needs a directory of its own; "
+            "stop that node or name another directory with --data"
+        ) from error
+    except OSError as error:
+        os.close(fd)
+        raise _unusable(path / "lock", "a file system that can lock is expected", error) from error
+    return fd
+
+
+def _read_identity(path: Path) -> tuple[NodeId, int, MeshId]:
+    file = path / "identity"
+    try:
+        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise _damaged(file, "something that is no file")
+            data = os.read(fd, _IDENTITY_BYTES_MAX)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise _unusable(file, "an identity that can be read is expected", error) from error
+    try:
+        raw: Any = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(file, f"{len(data)} bytes that are no JSON") from error
+    if type(raw) is not dict or type(raw.get("format")) is not int:
+        raise _damaged(file, "JSON of another kind")
+    if raw["format"] > FORMAT:
+        raise DataDirectoryError(
+            f"{file} has format {raw['format']}, written by a newer Mesh: formats up to {FORMAT} are read here; "
+            "upgrade this host, or name another directory with --data"
+        )
+    node_id, mesh_id = _id_of(raw.get("node_id")), _id_of(raw.get("mesh_id") or format_id(0))
+    boot = raw.get("boot")
+    if not node_id or mesh_id is None or type(boot) is not int or not 0 <= boot < BOOT_MAX:
+        raise _damaged(
+            file, f"node_id {raw.get('node_id')!r}, mesh_id {raw.get('mesh_id')!r}, boot {boot!r}"
+        )
+    return NodeId(node_id), boot, MeshId(mesh_id)
+
+
+def _id_of(text: object) -> int | None:
+    if type(text) is not str or len(text) != 16:
+        return None
+    with suppress(ValueError):
+        return int(text, 16)
+    return None
+
+
+def _damaged(file: Path, found: str) -> DataDirectoryError:
+    return DataDirectoryError(
+        f"{file} is damaged: JSON with format, node_id, boot and mesh_id is expected, found {found[:120]}; "
+        "restore it, or move the directory away to start as a new node"
+    )
+
+
+def _write_identity(path: Path, node_id: NodeId, boot: int, mesh_id: MeshId) -> None:
+    body = {
+        "format": FORMAT,
+        "node_id": format_id(node_id),
+        "boot": boot,
+        "mesh_id": format_id(mesh_id) if mesh_id else "",
+    }
+    fresh = path / "identity.new"
+    try:
+        fd = os.open(
+            fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
+        try:
+            _write_all(fd, json.dumps(body).encode() + b"\n")
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        fresh.rename(path / "identity")
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise _unusable(
+            path, "a directory that keeps what is written is expected", error
+        ) from error
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]

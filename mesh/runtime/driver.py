@@ -1,0 +1,279 @@
+"""Drives one node in the real world: inputs in, effects out, one deadline.
+
+Everything that happens to the node passes through here, on one thread, one thing at a time. An
+input's effects are carried out in order before the next deadline is read; an effect that is answered
+at once (a command that cannot be started) is a new input whose effects stand behind the ones before.
+There is no ticker: an idle node wakes for its own deadlines and for packets, for nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, assert_never
+
+import trio
+
+from mesh.core import effects as fx
+from mesh.core.address import Address
+from mesh.core.events import Event
+from mesh.core.process import ProcessEvent
+from mesh.errors import CommandRefused, DataDirectoryError, TransportError
+from mesh.node.commands import Command, SetLoad
+from mesh.runtime.clock import Clock
+
+LOAD_INTERVAL_S: Final = 1.0
+
+
+class DrivenNode(Protocol):
+    """What a driver needs of a node; `mesh.node.node.Node` has it."""
+
+    def start(self, now: float) -> list[fx.Effect]: ...  # noqa: D102
+    def handle_datagram(self, now: float, source: Address, data: bytes) -> list[fx.Effect]: ...  # noqa: D102
+    def handle_request(  # noqa: D102
+        self, now: float, source: Address, data: bytes
+    ) -> tuple[bytes, list[fx.Effect]]: ...
+    def handle_exchange(  # noqa: D102
+        self, now: float, exchange_id: int, reply: bytes | TransportError
+    ) -> list[fx.Effect]: ...
+    def handle_resolved(  # noqa: D102
+        self, now: float, seed: str, addresses: tuple[Address, ...]
+    ) -> list[fx.Effect]: ...
+    def handle_process(self, now: float, event: ProcessEvent) -> list[fx.Effect]: ...  # noqa: D102
+    def handle_command(self, now: float, command: Command) -> list[fx.Effect]: ...  # noqa: D102
+    def handle_timeout(self, now: float) -> list[fx.Effect]: ...  # noqa: D102
+    def next_timeout(self) -> float | None: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hands:
+    """What carries the effects out. None of them waits."""
+
+    send: Callable[[Address, bytes], None]
+    exchange: Callable[[fx.StartExchange], None]
+    resolve: Callable[[str], None]
+    persist: Callable[[Mapping[str, int]], None]
+    emit: Callable[[Event], None]
+    start_process: Callable[[fx.StartProcess], None]
+    read_output: Callable[[int, int], None]
+    stop_process: Callable[[int, float], None]
+    say: Callable[[str], None]
+
+
+@dataclass(slots=True)
+class _Question:
+    answer: fx.Answer | None = None
+    is_answered: trio.Event = field(default_factory=trio.Event)
+
+
+class TaskChanges:
+    """Wakes whoever waits for a task to change."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, trio.Event] = {}
+
+    def next_of(self, task_id: str) -> trio.Event:
+        """Return what is set at the task's next change. Ask first, then look at the task, then wait."""
+        return self._waiting.setdefault(task_id, trio.Event())
+
+    def announce(self, task_id: str) -> None:
+        """Wake everybody who waits for this task."""
+        event = self._waiting.pop(task_id, None)
+        if event is not None:
+            event.set()
+
+
+class Driver:
+    """Owns the order in which things happen to a node. `attach` its hands, then `run` it."""
+
+    def __init__(self, node: DrivenNode, clock: Clock) -> None:
+        self.changes = TaskChanges()
+        self.errors = 0
+        """Inputs from outside that the node failed on: bugs of ours, dropped and counted."""
+        self._node = node
+        self._clock = clock
+        self._hands: Hands | None = None
+        self._effects: deque[fx.Effect] = deque()
+        self._is_applying = False
+        self._stop: fx.Stop | None = None
+        self._questions: dict[int, _Question] = {}
+        self._last_id = 0
+        self._load_at = -math.inf
+        self._sleep = trio.CancelScope()
+        self._armed = math.nan  # the deadline that `_sleep` has, on the node's clock
+
+    def attach(self, hands: Hands) -> None:
+        """Take what carries out the effects."""
+        self._hands = hands
+
+    async def run(self) -> fx.Stop:
+        """Start the node and keep its deadlines until it stops; return how it stopped."""
+        self._apply(self._node.start(self._clock()))
+        while self._stop is None:
+            with trio.CancelScope() as self._sleep:
+                self._armed = math.nan
+                self._arm()
+                await trio.sleep_forever()
+            if self._stop is None:
+                self._apply(self._node.handle_timeout(self._tick()))
+        return self._stop
+
+    def handle_datagram(self, source: Address, data: bytes) -> None:
+        """Hand on a datagram. Whatever is wrong with it, the node lives on."""
+        if self._stop is None:
+            try:
+                self._apply(self._node.handle_datagram(self._tick(), source, data))
+            except Exception as error:  # noqa: BLE001 - no packet kills a node
+                self._survive("a datagram", source, error)
+
+    def handle_request(self, source: Address, data: bytes) -> bytes:
+        """Hand on a request and return the reply, b"" for none; what it asks to store is stored before."""
+        if self._stop is not None:
+            return b""
+        try:
+            reply, effects = self._node.handle_request(self._tick(), source, data)
+            self._apply(effects)
+        except Exception as error:  # noqa: BLE001 - no packet kills a node
+            self._survive("a request", source, error)
+            return b""
+        return reply if self._stop is None else b""
+
+    def handle_exchange(self, exchange_id: int, reply: bytes | TransportError) -> None:
+        """Hand on the outcome of an exchange."""
+        if self._stop is None:
+            try:
+                self._apply(self._node.handle_exchange(self._tick(), exchange_id, reply))
+            except Exception as error:  # noqa: BLE001 - no reply kills a node
+                self._survive("a reply", f"exchange {exchange_id}", error)
+
+    def handle_resolved(self, seed: str, addresses: tuple[Address, ...]) -> None:
+        """Hand on what a seed's name stands for."""
+        if self._stop is None:
+            self._apply(self._node.handle_resolved(self._tick(), seed, addresses))
+
+    def handle_process(self, event: ProcessEvent) -> None:
+        """Hand on a command's output or end."""
+        if self._stop is None:
+            self._apply(self._node.handle_process(self._tick(), event))
+
+    def tell(self, command: Command) -> None:
+        """Hand on a command that is not answered, or whose answer nobody waits for."""
+        if self._stop is None:
+            self._apply(self._node.handle_command(self._tick(), command))
+
+    def next_id(self) -> int:
+        """Return a number that was not given out before, for a command or a watcher."""
+        self._last_id += 1
+        return self._last_id
+
+    async def ask(self, build: Callable[[int], Command]) -> Any:  # noqa: ANN401 - JSON comes back
+        """Hand on the command that `build` makes of its id, and wait for the answer.
+
+        Raises:
+            CommandRefused: the node refused it, or is stopping.
+        """
+        if self._stop is not None:
+            raise CommandRefused("this node is stopping")
+        command_id = self.next_id()
+        question = self._questions[command_id] = _Question()
+        try:
+            self.tell(build(command_id))
+            await question.is_answered.wait()
+        finally:
+            del self._questions[command_id]
+        answer = question.answer
+        if answer is None:
+            raise CommandRefused("this node is stopping")
+        if answer.error is not None:
+            raise CommandRefused(answer.error)
+        return answer.result
+
+    def _survive(self, what: str, source: object, error: Exception) -> None:
+        self.errors += 1
+        if self.errors == 1 and self._hands is not None:
+            self._hands.say(
+                f"{what} from {source} met a bug and was dropped: {type(error).__name__}: {error}; please report it"
+            )
+
+    def _tick(self) -> float:
+        """Return the time; with it, at most once a second, the node hears the host's load."""
+        now = self._clock()
+        if now - self._load_at >= LOAD_INTERVAL_S:
+            self._load_at = now
+            self._apply(self._node.handle_command(now, SetLoad(load_pct())))
+        return now
+
+    def _arm(self) -> None:
+        """Let `run` wake at the node's next deadline, or at once when the node has stopped."""
+        deadline = self._node.next_timeout() if self._stop is None else -math.inf
+        if deadline is None:
+            deadline = math.inf
+        if deadline != self._armed:
+            self._armed = deadline
+            self._sleep.deadline = trio.current_time() + deadline - self._clock()
+
+    def _apply(self, effects: Iterable[fx.Effect]) -> None:
+        self._effects.extend(effects)
+        if self._is_applying:
+            return
+        self._is_applying = True
+        try:
+            while self._effects and self._stop is None:
+                self._carry_out(self._effects.popleft())
+        finally:
+            self._is_applying = False
+        self._arm()
+
+    def _carry_out(self, effect: fx.Effect) -> None:  # noqa: C901, PLR0912 - one row for each effect
+        hands = self._hands
+        assert hands is not None, "attach the hands before any input"
+        match effect:
+            case fx.SendDatagram(to, data):
+                hands.send(to, data)
+            case fx.StartExchange():
+                hands.exchange(effect)
+            case fx.Resolve(seed):
+                hands.resolve(seed)
+            case fx.Persist(values):
+                self._persist(hands, values)
+            case fx.Emit(event):
+                hands.emit(event)
+            case fx.Answer(command_id):
+                question = self._questions.get(command_id)
+                if question is not None:
+                    question.answer = effect
+                    question.is_answered.set()
+            case fx.StartProcess():
+                hands.start_process(effect)
+            case fx.ReadOutput(run_id, stream):
+                hands.read_output(run_id, stream)
+            case fx.StopProcess(run_id, grace_s):
+                hands.stop_process(run_id, grace_s)
+            case fx.TaskChanged(task_id):
+                self.changes.announce(task_id)
+            case fx.Stop():
+                self._finish(effect)
+            case _:
+                assert_never(effect)
+
+    def _persist(self, hands: Hands, values: Mapping[str, int]) -> None:
+        try:
+            hands.persist(values)
+        except (
+            DataDirectoryError
+        ) as error:  # nothing that was promised may leave: the node ends here
+            self._finish(fx.Stop(1, str(error)))
+
+    def _finish(self, stop: fx.Stop) -> None:
+        self._stop = stop
+        self._effects.clear()
+        for question in self._questions.values():
+            question.is_answered.set()
+
+
+def load_pct() -> int:
+    """Return the host's load of the last minute, as hundredths of all its processors, 0 to 255."""
+    return min(255, round(os.getloadavg()[0] / (os.cpu_count() or 1) * 100))

@@ -1,0 +1,173 @@
+"""Where a node is reached: one port number for UDP and TCP, and the address that others are told.
+
+Until packets are encrypted only loopback may be bound: to join a mesh is to run commands on its
+hosts, and nothing yet tells a friend from a stranger.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from mesh.core.address import Address, is_loopback, numeric_host, split_host_port
+from mesh.errors import ConfigError, TransportError
+
+_TRIES_MAX: Final = 32
+_BACKLOG: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Two bound sockets on one port: datagrams, and a listener for streams."""
+
+    address: Address
+    udp: socket.socket
+    tcp: socket.socket
+
+    def close(self) -> None:
+        """Close both."""
+        self.udp.close()
+        self.tcp.close()
+
+
+def resolve_host(host: str, what: str) -> str:
+    """Return the numeric form of `host`, asking the system's resolver for a name; blocks meanwhile.
+
+    Raises:
+        ConfigError: nobody knows the name. `what` names the setting.
+    """
+    numeric = numeric_host(host)
+    if numeric is not None:
+        return numeric
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(
+            f"{what} needs an address or the name of a host, found {host!r}: {error}"
+        ) from error
+    usable = [numeric for entry in found if (numeric := numeric_host(str(entry[4][0]))) is not None]
+    if not usable:
+        raise ConfigError(
+            f"{what} needs a host with an IPv4 or IPv6 address, found {host!r}, which has none"
+        )
+    return next((host for host in usable if ":" not in host), usable[0])
+
+
+def open_endpoint(bind: tuple[str, int]) -> Endpoint:
+    """Bind UDP and TCP to one port; port 0 takes a free one. An empty host is loopback.
+
+    Raises:
+        ConfigError: the host is unknown, not of this machine, or not loopback.
+        TransportError: the port is in use, or needs rights that this process lacks.
+    """
+    host = resolve_host(bind[0] or "127.0.0.1", "--bind")
+    if not is_loopback(host):
+        raise ConfigError(
+            f"--bind {Address(host, bind[1])}: without a key only loopback may be bound (127.0.0.1 or ::1), since to "
+            "join is to run commands; keys come with encryption, until then bind loopback"
+        )
+    for _ in range(_TRIES_MAX):
+        udp = _bind(socket.SOCK_DGRAM, host, bind[1])
+        port = udp.getsockname()[1]
+        try:
+            tcp = _bind(socket.SOCK_STREAM, host, port)
+        except TransportError as error:
+            udp.close()
+            if bind[1] or error.errno != errno.EADDRINUSE:
+                raise
+            continue  # a free UDP port whose TCP twin is taken: draw another
+        except BaseException:
+            udp.close()
+            raise
+        return Endpoint(Address(host, port), udp, tcp)
+    raise TransportError(
+        f"a port that is free for both UDP and TCP is expected on {host}, found none in {_TRIES_MAX} tries; "
+        "name one with --bind",
+        errno.EADDRINUSE,
+    )
+
+
+def _bind(kind: socket.SocketKind, host: str, port: int) -> socket.socket:
+    is_stream = kind == socket.SOCK_STREAM
+    try:
+        sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, kind)
+    except OSError as error:
+        raise TransportError(
+            f"a socket for {host} is expected, found {error.strerror}; does this host speak IPv6?",
+            error.errno,
+        ) from error
+    try:
+        sock.setblocking(False)
+        if sock.family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        if is_stream:  # a restart must not wait for the old connections' last minute
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        if is_stream:
+            sock.listen(_BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise _bind_error(error, "TCP" if is_stream else "UDP", Address(host, port)) from error
+    return sock
+
+
+def _bind_error(error: OSError, protocol: str, at: Address) -> ConfigError | TransportError:
+    if error.errno == errno.EADDRINUSE:
+        return TransportError(
+            f"{protocol} port {at.port} on {at.host} is in use by another process: a free port is expected; "
+            "stop that process, or take another port with --bind HOST:PORT (0 takes any)",
+            error.errno,
+        )
+    if error.errno == errno.EADDRNOTAVAIL:
+        return ConfigError(
+            f"--bind needs an address of this host, found {at.host}, which is not one"
+        )
+    return TransportError(
+        f"{protocol} port {at.port} on {at.host} cannot be bound: {error.strerror}; "
+        "take another with --bind HOST:PORT",
+        error.errno,
+    )
+
+
+def advertised_address(
+    bound: Address, advertise: tuple[str, int] | None, seeds: tuple[str, ...]
+) -> Address:
+    """Return the address to tell other members.
+
+    What the user said, else what is bound; bound to all interfaces, the one that the kernel would
+    use towards the first seed (or the wide world). No packet is sent.
+
+    Raises:
+        ConfigError: the user's choice is no address that anybody could send to.
+    """
+    if advertise is not None:
+        host = resolve_host(advertise[0] or bound.host, "--advertise")
+        port = advertise[1] or bound.port
+    elif ipaddress.ip_address(bound.host).is_unspecified:
+        host, port = _outgoing_host(bound.host, seeds), bound.port
+    else:
+        return bound
+    if ipaddress.ip_address(host).is_unspecified or ipaddress.ip_address(host).is_multicast:
+        raise ConfigError(
+            f"--advertise needs an address that other hosts can send to, found {host}; name one with --advertise"
+        )
+    return Address(host, port)
+
+
+def _outgoing_host(bound_host: str, seeds: tuple[str, ...]) -> str:
+    targets = [split_host_port(seeds[0])[0]] if seeds else []
+    targets += ["192.0.2.1", "2001:db8::1"] if ":" in bound_host else ["192.0.2.1"]
+    for target in targets:
+        with suppress(ConfigError, OSError):
+            host = resolve_host(target, "a seed")
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect((host, 9))
+                found = numeric_host(probe.getsockname()[0])
+            if found is not None:
+                return found
+    return bound_host

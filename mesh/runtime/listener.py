@@ -1,0 +1,249 @@
+"""Exchanges on TCP, the answering half: many bounded connections, one reply per request.
+
+A stranger can hold a connection, not the node: the first frame must be short and come soon, every
+frame must end in time, half-received bytes are bounded for all connections together, and when all
+places are taken the one idle for longest goes first. A broken frame costs its own connection only.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import trio
+
+from mesh.core.address import Address, numeric_host
+from mesh.errors import DecodeError
+from mesh.runtime.clock import Clock
+from mesh.runtime.streams import FIRST_FRAME_BYTES_MAX
+from mesh.wire.frames import FrameKind, FrameReader, exchange_frame, split_exchange
+from mesh.wire.packet import FRAME_BYTES_MAX
+
+OnRequest: TypeAlias = Callable[[Address, bytes], bytes]
+
+_READ_BYTES: Final = 65_536
+_EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenLimits:
+    """Bounds of the answering half."""
+
+    first_frame_s: float = 10.0
+    """A connection that has sent no whole frame by then is closed. 1 to 60."""
+
+    frame_s: float = 30.0
+    """A frame that was begun, or a reply that is being taken, must end by then. 5 to 120."""
+
+    idle_s: float = 60.0
+    """Longer than the asker's own idle time, so that it is the asker who closes. 10 to 600."""
+
+    connections_max: int = 512
+    """At the limit the one idle for longest is closed; when none is idle, the newcomer."""
+
+    connections_per_host_max: int = 64
+    """The same for one source host."""
+
+    held_bytes_max: int = 64 * 1024 * 1024
+    """Half-received frames of all connections together; who exceeds it is closed."""
+
+    accept_pause_s: float = 0.5
+    """The wait after the system had no descriptor for a new connection. 0.1 to 5."""
+
+
+@dataclass(slots=True, eq=False)
+class _Connection:
+    source: Address
+    stream: trio.SocketStream
+    used_at: float
+    is_busy: bool = False
+    held_bytes: int = 0
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+
+
+class Listener:
+    """Accepts connections on a listening socket and answers each request by `on_request`.
+
+    An empty answer closes the connection: that peer has nothing to say here.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        clock: Clock,
+        on_request: OnRequest,
+        say: Callable[[str], None],
+        limits: ListenLimits | None = None,
+    ) -> None:
+        self.counters = {
+            "sent_frames": 0,
+            "sent_frame_bytes": 0,
+            "received_frames": 0,
+            "received_frame_bytes": 0,
+            "dropped_bad_frame": 0,
+            "dropped_slow": 0,
+            "dropped_full": 0,
+            "accept_errors": 0,
+        }
+        self._sock = trio.socket.from_stdlib_socket(sock)
+        self._clock = clock
+        self._on_request = on_request
+        self._say = say
+        self._limits = limits or ListenLimits()
+        self._connections: dict[_Connection, None] = {}  # in the order of arrival
+        self._per_host: Counter[str] = Counter()
+        self._held_bytes = 0
+
+    async def run(self) -> None:
+        """Accept and answer, for ever."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                try:
+                    sock, name = await self._sock.accept()
+                except OSError as error:
+                    await self._endure(error)
+                    continue
+                source = Address(numeric_host(name[0]) or name[0], name[1])
+                if self._make_room(source.host):
+                    connection = _Connection(source, trio.SocketStream(sock), self._clock())
+                    self._connections[connection] = None
+                    self._per_host[source.host] += 1
+                    nursery.start_soon(self._serve, connection)
+                else:
+                    self.counters["dropped_full"] += 1
+                    sock.close()
+
+    async def _endure(self, error: OSError) -> None:
+        self.counters["accept_errors"] += 1
+        if error.errno not in _EXHAUSTED:
+            return  # that one peer hung up first
+        if self.counters["accept_errors"] == 1:
+            self._say(
+                f"no new connection can be taken ({error.strerror}): fewer open files are expected, or a higher limit "
+                "(ulimit -n); trying on"
+            )
+        self._close_longest_idle(list(self._connections))
+        await trio.sleep(self._limits.accept_pause_s)
+
+    def _make_room(self, host: str) -> bool:
+        if self._per_host[host] >= self._limits.connections_per_host_max:
+            return self._close_longest_idle([c for c in self._connections if c.source.host == host])
+        if len(self._connections) >= self._limits.connections_max:
+            return self._close_longest_idle(list(self._connections))
+        return True
+
+    def _close_longest_idle(self, among: list[_Connection]) -> bool:
+        idle = [connection for connection in among if not connection.is_busy]
+        if not idle:
+            return False
+        oldest = min(idle, key=lambda connection: connection.used_at)
+        self.counters["dropped_full"] += 1
+        oldest.scope.cancel()
+        self._forget(oldest)
+        return True
+
+    def _forget(self, connection: _Connection) -> None:
+        if connection in self._connections:
+            del self._connections[connection]
+            host = connection.source.host
+            self._per_host[host] -= 1
+            if not self._per_host[host]:
+                del self._per_host[host]
+            self._held_bytes -= connection.held_bytes
+
+    async def _serve(self, connection: _Connection) -> None:
+        try:
+            with connection.scope:
+                await self._answer_all(connection)
+        except DecodeError:
+            self.counters["dropped_bad_frame"] += 1
+        except trio.TooSlowError:
+            self.counters["dropped_slow"] += 1
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # it hung up
+        finally:
+            connection.stream.socket.close()
+            self._forget(connection)
+
+    async def _answer_all(self, connection: _Connection) -> None:
+        limits = self._limits
+        with trio.fail_after(limits.first_frame_s):
+            first = await _read_first(connection.stream)
+        if first is None or not await self._answer(connection, first, is_first=True):
+            return
+        reader = FrameReader(FRAME_BYTES_MAX)
+        deadline = trio.current_time() + limits.idle_s
+        while True:
+            with trio.CancelScope(deadline=deadline) as waiting:
+                data = await connection.stream.receive_some(_READ_BYTES)
+            if waiting.cancelled_caught:
+                if reader.is_empty:
+                    return
+                raise trio.TooSlowError
+            if not data:
+                return
+            was_empty = reader.is_empty
+            bodies = reader.feed(data)
+            self._hold(connection, len(data) - sum(len(body) + 4 for body in bodies))
+            connection.is_busy = not reader.is_empty
+            for body in bodies:
+                if not await self._answer(connection, body):
+                    return
+            if reader.is_empty:
+                deadline = trio.current_time() + limits.idle_s
+            elif bodies or was_empty:
+                deadline = trio.current_time() + limits.frame_s
+
+    def _hold(self, connection: _Connection, more_bytes: int) -> None:
+        connection.held_bytes += more_bytes
+        self._held_bytes += more_bytes
+        if more_bytes > 0 and self._held_bytes > self._limits.held_bytes_max:
+            raise trio.TooSlowError
+
+    async def _answer(
+        self, connection: _Connection, body: bytes, *, is_first: bool = False
+    ) -> bool:
+        """Answer one request; False: the connection is to be closed."""
+        wire_id, kind, packet = split_exchange(body)
+        counters = self.counters
+        counters["received_frames"] += 1
+        counters["received_frame_bytes"] += len(body) + 4
+        if kind is not FrameKind.REQUEST:
+            raise DecodeError("a request is expected on a connection accepted here, found a reply")
+        if is_first and not packet:
+            return True  # a greeting: a long request follows
+        reply = self._on_request(connection.source, packet)
+        if not reply:
+            return False
+        data = exchange_frame(wire_id, FrameKind.REPLY, reply)
+        was_busy, connection.is_busy = connection.is_busy, True
+        with trio.fail_after(self._limits.frame_s):
+            await connection.stream.send_all(data)
+        connection.is_busy = was_busy
+        connection.used_at = self._clock()
+        counters["sent_frames"] += 1
+        counters["sent_frame_bytes"] += len(data)
+        return True
+
+
+async def _read_first(stream: trio.SocketStream) -> bytes | None:
+    """Read exactly the first frame, and not a byte of the next, whose limit is another; None at the end."""
+    reader = FrameReader(FIRST_FRAME_BYTES_MAX)
+    got = b""
+    while True:
+        need = 4 - len(got) if len(got) < 4 else 4 + int.from_bytes(got[:4], "big") - len(got)
+        piece = await stream.receive_some(need)
+        if not piece:
+            if not reader.is_empty:
+                raise DecodeError(
+                    "a whole frame is expected, found the end of the stream within it"
+                )
+            return None
+        got += piece
+        frames = reader.feed(piece)
+        if frames:
+            return frames[0]
