@@ -1,1 +1,1 @@
-"""node."""
+"""One node: the pure machines put together. Dispatch only; both drivers drive exactly this."""

@@ -1,0 +1,327 @@
+"""The node: bytes and commands in, effects out.
+
+Both drivers, production and simulator, hand it the same inputs and carry out the same effects. It
+decodes packets, gives each message to the machine that owns it, and turns what machines ask for
+(`Ask`, `Tell`) into exchanges and datagrams. It decides nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from typing import Any, Final
+
+from mesh.core.address import Address
+from mesh.core.effects import Effect, SendDatagram, StartExchange, Stop
+from mesh.core.ids import NO_MESH, NodeId
+from mesh.core.process import ProcessEvent
+from mesh.core.requests import Ask, Output, Tell
+from mesh.core.rng import stream
+from mesh.errors import DecodeError, ForeignMeshError, TransportError, VersionError
+from mesh.membership.identity import Identity
+from mesh.membership.swim import Swim
+from mesh.node.commands import Command, Leave, SetLoad
+from mesh.node.config import NodeConfig
+from mesh.node.departure import Departure
+from mesh.node.roll import Roll
+from mesh.node.view import View, build_view
+from mesh.placement.live_view import LiveView
+from mesh.wire.packet import FRAME_BYTES_MAX, Packet, decode_packet, encode_message, encode_packet
+from mesh.wire.records import Card, Vitals
+from mesh.wire.swim_messages import Join, Ping, Refused
+from mesh.work.commands import WorkCommand
+from mesh.work.work import Work
+
+_SWIM: Final = "swim"
+_WORK: Final = "work"
+
+OPEN_TO_STRANGERS: Final = (Join, Ping)
+"""Requests that a node answers though the asker belongs to no mesh yet."""
+
+
+class Node:
+    """One member of a mesh. `counters` says what was dropped, and why."""
+
+    def __init__(self, config: NodeConfig, seed: int) -> None:
+        self.config = config
+        self.counters: Counter[str] = Counter()
+        self._started_at = 0.0
+        self._is_stopped = False
+        card = Card(
+            node_id=config.node_id,
+            boot=config.boot,
+            incarnation=0,
+            name=config.name,
+            address=config.address,
+            meta=config.meta,
+        )
+        self._identity = Identity(card, config.mesh_id)
+        self._swim = Swim(
+            config=config.swim,
+            identity=self._identity,
+            rng=stream(seed, "membership"),
+            seeds=config.seeds,
+            expect=config.expect,
+            is_name_given=config.is_name_given,
+        )
+        self._live = LiveView()
+        self._roll = Roll(self._swim.table, self._live)
+        self._work_rng = stream(seed, "work")
+        self._work = self._new_work()
+        self._work_boot = config.boot
+        self._departure = Departure()
+        self._exchanges: dict[int, tuple[str, Hashable]] = {}
+        self._last_exchange = 0
+
+    def start(self, now: float) -> list[Effect]:
+        """Begin. Call once, before any other input."""
+        self._started_at = now
+        outputs = self._swim.start(now, is_founder=self.config.found)
+        return self._settle(now, outputs)
+
+    def handle_datagram(self, now: float, source: Address, data: bytes) -> list[Effect]:
+        """Take a datagram. Bytes that are no packet of this mesh are counted and change nothing."""
+        try:
+            packet = decode_packet(data)
+        except DecodeError as error:
+            self._count(error)
+            return []
+        if packet.mesh_id != self._identity.mesh_id or packet.mesh_id == NO_MESH:
+            self.counters["dropped_foreign_mesh"] += 1
+            return []
+        if packet.sender == self._identity.node_id:
+            self.counters["dropped_own"] += 1
+            return []
+        if self._is_stopped:
+            return []
+        outputs = self._swim.handle_packet(now, source, packet)
+        for message in packet.messages:
+            if type(message) in Work.MESSAGES:
+                outputs += self._work.handle_message(now, packet.sender, message)[1]
+            elif type(message) not in Swim.DATAGRAMS:
+                self.counters["dropped_misplaced"] += 1
+        return self._settle(now, outputs, self._roll.refresh_vitals(packet))
+
+    def handle_request(
+        self, now: float, _source: Address, data: bytes
+    ) -> tuple[bytes, list[Effect]]:
+        """Answer a request that came on a stream.
+
+        Returns:
+            The reply's packet, and effects. An empty reply means: close that connection.
+        """
+        try:
+            packet = self._decode_one(data)
+            message = packet.messages[0]
+            refusal = self._refusal(packet, message)
+            if refusal is not None:
+                return self._packet(refusal), []
+            if self._is_stopped:
+                return b"", []
+            reply, outputs = self._answer(now, packet, message)
+        except VersionError as error:
+            self._count(error)
+            return self._packet(Refused("version", str(error))), []
+        except DecodeError as error:
+            self._count(error)
+            return b"", []
+        return (self._packet(reply) if reply is not None else b""), self._settle(now, outputs)
+
+    def handle_exchange(
+        self, now: float, exchange_id: int, reply: bytes | TransportError
+    ) -> list[Effect]:
+        """Take the outcome of a `StartExchange`: the reply's bytes, or why there is none."""
+        machine, tag = self._exchanges.pop(exchange_id, (None, None))
+        if machine is None or self._is_stopped:
+            return []
+        outcome: Packet | Exception
+        try:
+            outcome = self._decode_one(reply) if isinstance(reply, bytes) else reply
+        except DecodeError as error:
+            self._count(error)
+            outcome = error
+        if machine == _SWIM:
+            is_join = isinstance(tag, tuple) and tag[0] in {"join", "verify"}
+            if isinstance(outcome, Packet) and not is_join:
+                outcome = self._of_this_mesh(outcome)
+            return self._settle(now, self._swim.handle_reply(now, tag, outcome))
+        if isinstance(outcome, Packet):
+            outcome = self._of_this_mesh(outcome)
+        message = outcome.messages[0] if isinstance(outcome, Packet) else None
+        return self._settle(now, self._work.handle_reply(now, tag, message))
+
+    def handle_resolved(
+        self, now: float, seed: str, addresses: tuple[Address, ...]
+    ) -> list[Effect]:
+        """Take the addresses of a seed; none: it was not found."""
+        if self._is_stopped:
+            return []
+        return self._settle(now, self._swim.handle_resolved(now, seed, addresses))
+
+    def handle_process(self, now: float, event: ProcessEvent) -> list[Effect]:
+        """Take output, or the end, of a run that this node started."""
+        if self._is_stopped:
+            return []
+        return self._settle(now, self._work.handle_process(now, event))
+
+    def handle_command(self, now: float, command: Command) -> list[Effect]:
+        """Carry out what a client or the driver asks."""
+        if self._is_stopped:
+            return []
+        if isinstance(command, SetLoad):
+            self._identity.vitals = Vitals(self._identity.vitals.free_slots, command.load_pct)
+            return []
+        if isinstance(command, Leave):
+            return self._settle(now, self._departure.begin(now, command.reason, self._work))
+        work_command: WorkCommand = command
+        return self._settle(now, self._work.handle_command(now, work_command))
+
+    def handle_timeout(self, now: float) -> list[Effect]:
+        """Do what is due. Early, repeated and late calls are harmless."""
+        if self._is_stopped:
+            return []
+        outputs = self._swim.handle_timeout(now)
+        outputs += self._work.handle_timeout(now)
+        return self._settle(now, outputs)
+
+    def next_timeout(self) -> float | None:
+        """Return when `handle_timeout` is wanted next; None: not before another input."""
+        if self._is_stopped:
+            return None
+        deadlines = (
+            self._swim.next_timeout(),
+            self._work.next_timeout(),
+            self._departure.next_deadline(),
+        )
+        return min((at for at in deadlines if at is not None), default=None)
+
+    def take_watch(self, watcher_id: int) -> tuple[list[tuple[int, bytes]], dict[str, Any] | None]:
+        """Take what a watcher has not seen: pieces of (stream, data), and the task once it has ended."""
+        return self._work.take_watch(watcher_id)
+
+    def view(self, now: float) -> View:
+        """Return what people and programs see of this node and its mesh."""
+        counters = {**self.counters, **self._swim.counters}
+        return build_view(
+            now,
+            config=self.config,
+            swim=self._swim,
+            work=self._work,
+            counters=counters,
+            started_at=self._started_at,
+            is_departing=self._departure.is_under_way,
+        )
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if the machines contradict themselves or each other."""
+        self._swim.check_invariants()
+        self._work.check_invariants()
+        self._roll.check_invariants()
+
+    # Inside.
+
+    def _new_work(self) -> Work:
+        card = self._identity.card
+        return Work(
+            node_id=card.node_id,
+            boot=card.boot,
+            name=card.name,
+            slots=card.meta.slots,
+            offers=card.meta.offers,
+            view=self._live,
+            rng=self._work_rng,
+            unix_offset_s=self.config.unix_offset_s,
+        )
+
+    def _follow_boot(self) -> list[Output]:
+        """When the session got a higher number at the door, give the work that number too."""
+        if self._work_boot == self._identity.card.boot:
+            return []
+        self._work_boot = self._identity.card.boot
+        if self._work.used:
+            text = "a later session of this node is known to the mesh: work already runs under the old number"
+            return [Stop(1, f"{text}; start the node again")]
+        self._work = self._new_work()
+        return []
+
+    def _answer(self, now: float, packet: Packet, message: Any) -> tuple[Any, list[Output]]:  # noqa: ANN401 - any message of the wire
+        if type(message) in Swim.REQUESTS:
+            return self._swim.handle_request(now, packet.sender, message)
+        if type(message) in Work.MESSAGES:
+            if self._live.get(packet.sender) is None:
+                self.counters["dropped_stranger"] += 1
+                return None, []
+            return self._work.handle_message(now, packet.sender, message)
+        self.counters["dropped_misplaced"] += 1
+        return None, []
+
+    def _refusal(self, packet: Packet, message: object) -> Refused | None:
+        """Return why a request of another mesh, or of none, is not answered."""
+        mine = self._identity.mesh_id
+        if packet.mesh_id == mine:
+            return None
+        is_open = isinstance(message, OPEN_TO_STRANGERS)
+        if is_open and NO_MESH in {packet.mesh_id, mine}:
+            return None
+        self.counters["dropped_foreign_mesh"] += 1
+        return Refused("foreign_mesh", str(ForeignMeshError(packet.mesh_id, mine)))
+
+    def _of_this_mesh(self, packet: Packet) -> Packet | ForeignMeshError:
+        if packet.mesh_id == self._identity.mesh_id:
+            return packet
+        self.counters["dropped_foreign_mesh"] += 1
+        return ForeignMeshError(packet.mesh_id, self._identity.mesh_id)
+
+    def _decode_one(self, data: bytes) -> Packet:
+        packet = decode_packet(data, FRAME_BYTES_MAX)
+        if len(packet.messages) != 1:
+            raise DecodeError(f"one message is expected on a stream, found {len(packet.messages)}")
+        return packet
+
+    def _count(self, error: DecodeError) -> None:
+        kind = "version" if isinstance(error, VersionError) else "garbage"
+        self.counters[f"dropped_{kind}"] += 1
+
+    def _packet(self, message: object) -> bytes:
+        mine = self._identity
+        return encode_packet(mine.mesh_id, mine.node_id, (encode_message(message),))
+
+    def _settle(
+        self, now: float, outputs: list[Output], freed: Iterable[NodeId] = ()
+    ) -> list[Effect]:
+        """Let membership's changes reach the work, then turn outputs into effects."""
+        for news in self._roll.apply(self._swim.take_changes(), self._swim.phase):
+            if news.ended_boot is not None:
+                outputs += self._work.handle_member_down(
+                    now, news.node_id, news.ended_boot, news.reason
+                )
+            if news.is_up:
+                outputs += self._work.handle_member_up(now, news.node_id)
+        for node_id in freed:
+            outputs += self._work.handle_member_up(now, node_id)
+        outputs += self._follow_boot()
+        outputs += self._departure.step(now, self._work, self._swim)
+        free_slots = 0 if self._departure.is_under_way else self._work.free_slots
+        self._identity.vitals = Vitals(free_slots, self._identity.vitals.load_pct)
+        self._roll.refresh_self(self._identity, free_slots)
+        return self._effects(outputs)
+
+    def _effects(self, outputs: list[Output]) -> list[Effect]:
+        effects: list[Effect] = []
+        for output in outputs:
+            if isinstance(output, Ask):
+                effects.append(self._start_exchange(output))
+            elif isinstance(output, Tell):
+                effects.append(SendDatagram(output.to, self._packet(output.message)))
+            else:
+                effects.append(output)
+                if isinstance(output, Stop):
+                    self._is_stopped = True
+                    break
+        return effects
+
+    def _start_exchange(self, ask: Ask) -> StartExchange:
+        machine = _WORK if type(ask.message) in Work.MESSAGES else _SWIM
+        self._last_exchange = (self._last_exchange + 1) & 0xFFFF_FFFF
+        self._exchanges[self._last_exchange] = (machine, ask.tag)
+        return StartExchange(self._last_exchange, ask.to, self._packet(ask.message), ask.timeout_s)

@@ -1,0 +1,106 @@
+"""From membership to placement: who may get work, kept in step with who is alive.
+
+A suspect gets no new work at once, but keeps what it has: only a death, a farewell or a restart ends
+a session's work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mesh.core.ids import NodeId
+from mesh.membership.identity import Identity
+from mesh.membership.member import Change, Member
+from mesh.membership.table import MemberTable
+from mesh.placement.live_view import LiveMember, LiveView
+from mesh.wire.packet import Packet
+from mesh.wire.records import State, Vitals
+from mesh.wire.swim_messages import Ack
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a change means for work: a session that ended, and whether the member may get work now."""
+
+    node_id: NodeId
+    is_up: bool
+    ended_boot: int | None
+    reason: str
+
+
+class Roll:
+    """Keeps the live view. Its entries are the alive members of the table, and this node while it is one."""
+
+    def __init__(self, table: MemberTable, live: LiveView) -> None:
+        self._table = table
+        self._live = live
+
+    def apply(self, changes: list[Change], phase: str) -> Iterator[News]:
+        """Put and drop members, one change after another, and yield what each means for work."""
+        for change in changes:
+            member = change.member
+            if member.state is State.ALIVE:
+                self._live.put(_live(member))
+            else:
+                self._live.drop(member.node_id)
+            is_up = member.state is State.ALIVE and phase == "member"
+            yield News(member.node_id, is_up, *_ended(change))
+
+    def refresh_vitals(self, packet: Packet) -> list[NodeId]:
+        """Take new vitals from the acks in a packet; return whose slots have become free."""
+        freed = []
+        for message in packet.messages:
+            if not isinstance(message, Ack):
+                continue
+            entry = self._live.get(message.subject)
+            if entry is None or entry.boot != message.boot:
+                continue
+            free_slots, load_pct = message.vitals.free_slots, message.vitals.load_pct
+            if (entry.free_slots, entry.load_pct) != (free_slots, load_pct):
+                self._live.put(replace(entry, free_slots=free_slots, load_pct=load_pct))
+                if free_slots > entry.free_slots:
+                    freed.append(entry.node_id)
+        return freed
+
+    def refresh_self(self, identity: Identity, free_slots: int) -> None:
+        """Keep this node's own entry: it is a candidate like any other."""
+        own = self._table.get(identity.node_id)
+        if own is None or own.state is not State.ALIVE:
+            self._live.drop(identity.node_id)
+            return
+        entry = self._live.get(identity.node_id)
+        if entry is None or entry.free_slots != free_slots or entry.boot != own.boot:
+            self._live.put(replace(_live(own), free_slots=free_slots))
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if the live view is not the table's alive members."""
+        alive = {member.node_id for member in self._table if member.state is State.ALIVE}
+        assert {member.node_id for member in self._live.members()} == alive
+
+
+def _live(member: Member) -> LiveMember:
+    vitals = member.vitals or Vitals(member.card.meta.slots, 0)
+    return LiveMember(
+        node_id=member.node_id,
+        boot=member.boot,
+        name=member.name,
+        address=member.address,
+        meta=member.card.meta,
+        free_slots=vitals.free_slots,
+        load_pct=vitals.load_pct,
+    )
+
+
+def _ended(change: Change) -> tuple[int | None, str]:
+    """Return the session that a change ended, if it ended one, and how to say it."""
+    member = change.member
+    if change.is_restart:
+        return change.boot_before, "restarted"
+    if change.before is None or change.before is member.state:
+        return None, ""
+    if member.state is State.DEAD:
+        return member.boot, f"declared dead ({member.cause.word})"
+    if member.state is State.LEFT:
+        return member.boot, "left"
+    return None, ""

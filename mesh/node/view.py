@@ -1,0 +1,105 @@
+"""What people and programs see: JSON-ready values, made when somebody asks.
+
+The keys are part of the contract that programs rely on; more may be added, none goes away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mesh.core.ids import NO_MESH, format_id
+from mesh.membership.member import Member
+from mesh.membership.swim import Swim
+from mesh.node.config import NodeConfig
+from mesh.work.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """This node, its members, and the tasks that it keeps and runs."""
+
+    node: dict[str, Any]
+    members: list[dict[str, Any]]
+    tasks: list[dict[str, Any]]
+    task_counts: dict[str, int]
+    running: list[dict[str, Any]]
+
+
+def build_view(
+    now: float,
+    *,
+    config: NodeConfig,
+    swim: Swim,
+    work: Work,
+    counters: Mapping[str, int],
+    started_at: float,
+    is_departing: bool,
+) -> View:
+    """Return the view at `now`. O(members + tasks shown)."""
+    card = swim.identity.card
+    mesh_id = swim.identity.mesh_id
+    offset_s = config.unix_offset_s
+    node = {
+        "name": card.name,
+        "node_id": format_id(card.node_id),
+        "mesh_id": "" if mesh_id == NO_MESH else format_id(mesh_id),
+        "address": str(card.address),
+        "boot": card.boot,
+        "incarnation": card.incarnation,
+        "phase": "leaving" if is_departing else swim.phase,
+        "version": card.meta.version,
+        "slots": card.meta.slots,
+        "used": work.used,
+        "counters": {name: count for name, count in sorted(counters.items()) if count},
+        "since": started_at + offset_s,
+    }
+    own_vitals = (work.used, swim.identity.vitals.load_pct)
+    members = [
+        _member(
+            member,
+            swim,
+            offset_s=offset_s,
+            own_vitals=own_vitals if member.node_id == card.node_id else None,
+        )
+        for member in swim.table
+    ]
+    members.sort(key=lambda entry: (entry["name"], entry["node_id"]))
+    done = work.view(now)
+    return View(node, members, done.tasks, done.task_counts, done.running)
+
+
+def _member(
+    member: Member, swim: Swim, *, offset_s: float, own_vitals: tuple[int, int] | None
+) -> dict[str, Any]:
+    meta = member.card.meta
+    name = member.name
+    if member.is_living and swim.rumours.names.is_shared(name):
+        name = f"{name}~{format_id(member.node_id)[:4]}"
+    used: int | None = None
+    load: float | None = None
+    if own_vitals is not None:
+        used, load = own_vitals[0], own_vitals[1] / 100
+    elif member.vitals is not None:
+        used = max(0, meta.slots - member.vitals.free_slots)
+        load = member.vitals.load_pct / 100
+    return {
+        "name": name,
+        "node_id": format_id(member.node_id),
+        "address": str(member.address),
+        "state": member.state.word,
+        "cause": member.cause.word,
+        "incarnation": member.incarnation,
+        "boot": member.boot,
+        "since": member.since + offset_s,
+        "rtt_ms": None if member.rtt_s is None else round(member.rtt_s * 1000, 3),
+        "slots": meta.slots,
+        "used": used,
+        "load": load,
+        "pool": meta.pool,
+        "class": meta.node_class,
+        "labels": dict(meta.labels),
+        "version": meta.version,
+        "self": own_vitals is not None,
+    }
