@@ -112,6 +112,7 @@ _PARTS: dict[str, st.SearchStrategy[Any]] = {
     "spec": specs,
     "attempt": uints(32),
     "keeper_boot": uints(48),
+    "has_more": st.booleans(),
     "decline": st.sampled_from(work.Decline),
     "free_slots": uints(16),
     "task_id": texts(128, 1),

@@ -121,7 +121,7 @@ def test_the_messages_of_an_idle_member_are_small() -> None:
         ([7, 9, 2**48, 0], "48 bits"),
         ([12, "x" * 33, "", None], "0 to 32 characters"),
         ([15, bytes(8 * swim.SYNC_BUCKETS + 1)], "at most 512 bytes"),
-        ([32, None, 1, 1], "a list of 10 fields"),
+        ([32, None, 1, 1], r"a list of \d+ fields"),
         ([34, "", 1, 0, 1, b""], "1 to 128 characters"),
         ([36, 3], "a Verdict"),
     ],
