@@ -39,7 +39,7 @@ class Board:
         at: the unix time of the view; every age on the screen is counted to it.
         members: in the order to show: suspect, freshly dead, alive, long dead, left.
         tasks: in the order to show: leased, then the rest, the latest change first.
-        events: newest first.
+        events: newest first; without the routine of tasks, which would push the deaths out of sight.
         gone: why the node does not answer, "" while it does; a view ends it.
         version: grows with every change, so that an unchanged board is not drawn again.
     """
@@ -61,7 +61,10 @@ class Board:
         if "view" in item:
             self._fold_view(mapping(item["view"]))
         elif "event" in item:
-            self.events.appendleft(EventRow.read(mapping(item["event"])))
+            event = EventRow.read(mapping(item["event"]))
+            if event.is_routine:
+                return
+            self.events.appendleft(event)
         else:
             return
         self.version += 1

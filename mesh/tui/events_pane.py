@@ -49,13 +49,12 @@ class EventsPane:
 
     def _line(self, event: EventRow) -> Line:
         mark = _mark(event)
-        words = sentence(event)
-        head, colon, tail = words.partition(": ")
+        words, more = sentence(event)
         return [
             Segment(clock(event.at, self.zone) + " ", DIM),
             Segment(mark.symbol + " ", mark.style),
-            Segment(head, RED if event.kind in {"dead", "conflict"} else PLAIN),
-            Segment(colon + tail, DIM),
+            Segment(words, RED if event.kind in {"dead", "conflict"} else PLAIN),
+            Segment(f"  {more}" if more else "", DIM),
         ]
 
 

@@ -14,15 +14,13 @@ from typing import Final
 
 import msgpack
 
+from mesh.client import ANSWER_BYTES_MAX, socket_address
 from mesh.errors import CommandRefused, DecodeError, MeshUnreachable
 from mesh.tui.board import EVENTS_MAX
 from mesh.tui.rows import Json
 from mesh.wire.frames import FrameReader, frame
 
 VIEW_INTERVAL_S: Final = 0.5
-_ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
-"""The local node is trusted, but a stray length must not eat the memory."""
-
 _READ_BYTES: Final = 256 * 1024
 _READS_MAX: Final = 16
 _CONNECT_WAIT_S: Final = 1.0
@@ -32,9 +30,9 @@ class Feed:
     """One connection to the node of `data_dir`, opened by `connect`; nothing here waits for long."""
 
     def __init__(self, data_dir: Path) -> None:
-        self._path = data_dir / "control.sock"
+        self._data_dir = data_dir.absolute()
         self._socket: socket.socket | None = None
-        self._frames = FrameReader(_ANSWER_BYTES_MAX)
+        self._frames = FrameReader(ANSWER_BYTES_MAX)
         self._has_history = False
 
     def connect(self) -> None:
@@ -47,18 +45,19 @@ class Feed:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.settimeout(_CONNECT_WAIT_S)
-            connection.connect(str(self._path))
+            with socket_address(self._data_dir) as address:
+                connection.connect(address)
             connection.sendall(_request({"do": "events", "follow": False, "last": EVENTS_MAX}))
             connection.setblocking(False)
         except OSError as error:
             connection.close()
             reason = error.strerror or str(error)
             raise MeshUnreachable(
-                f"a running node is expected at {self._path}, found none ({reason}); "
-                "start one with mesh join, or name its directory with --data"
+                f"a running node is expected in {self._data_dir}, found none ({reason}); "
+                "start one with 'mesh join', or name its directory with --data or MESH_DATA"
             ) from error
         self._socket = connection
-        self._frames = FrameReader(_ANSWER_BYTES_MAX)
+        self._frames = FrameReader(ANSWER_BYTES_MAX)
         self._has_history = False
 
     @property
@@ -128,7 +127,7 @@ def _decode(body: bytes) -> Json:
         DecodeError: it holds none.
     """
     try:
-        answer = msgpack.unpackb(body)
+        answer = msgpack.unpackb(body, strict_map_key=False)
     except (ValueError, msgpack.UnpackException) as error:
         raise DecodeError(f"a map in msgpack is expected from the node: {error}") from error
     if not isinstance(answer, dict):

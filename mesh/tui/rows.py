@@ -209,11 +209,12 @@ class EventRow:
     state: str
     cause: str
     detail: str
+    evidence: str  # the decisive piece
     task_id: str
 
     @classmethod
     def read(cls, source: Json) -> EventRow:
-        """Make a row from an event's JSON. Without a detail, the first piece of evidence stands for it."""
+        """Make a row from an event's JSON."""
         evidence = listing(source.get("evidence"))
         first = evidence[0] if evidence and isinstance(evidence[0], str) else ""
         return cls(
@@ -223,6 +224,15 @@ class EventRow:
             member=text(source, "member"),
             state=text(source, "state"),
             cause=text(source, "cause"),
-            detail=text(source, "detail") or clean(first),
+            detail=text(source, "detail"),
+            evidence=clean(first),
             task_id=text(source, "task_id"),
+        )
+
+    @property
+    def is_routine(self) -> bool:
+        """Say whether this is a task going its ordinary way: the tasks' own pane shows that."""
+        is_first_or_none = self.cause in {"", "first"}
+        return (
+            self.kind == "task" and is_first_or_none and self.state in {"ready", "leased", "done"}
         )

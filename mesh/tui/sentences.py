@@ -23,15 +23,23 @@ _PHRASES: Final[dict[str, str]] = {
 }
 
 
-def sentence(event: EventRow) -> str:
-    """Return `n1 saw n3 dead (silent)`, with the event's detail after a colon where there is one."""
-    known = _PHRASES.get(event.kind)
+_PLAIN_KINDS: Final = frozenset(
+    {"found", "join", "return", "update", "suspect", "refute", "dead", "leave"}
+)
+"""Their phrase says all that their detail says; only evidence adds to it."""
+
+
+def sentence(event: EventRow) -> tuple[str, str]:
+    """Return `n1 saw n3 dead (silent)`, and what more is known about it ("" when nothing is)."""
     subject = {
         "member": event.member or "a member",
         "task": event.task_id[:12],
         "state": event.state,
     }
+    if event.kind == "refute" and event.member == event.observer:
+        return event.observer, event.detail
+    known = _PHRASES.get(event.kind)
     phrase = known.format(**subject) if known else f"{event.kind or '?'} {event.member}".rstrip()
     cause = f" ({event.cause})" if event.cause else ""
-    detail = f": {event.detail}" if event.detail else ""
-    return f"{event.observer or '?'} {phrase}{cause}{detail}"
+    more = event.evidence if event.kind in _PLAIN_KINDS else event.detail or event.evidence
+    return f"{event.observer or '?'} {phrase}{cause}", more
