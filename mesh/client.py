@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgpack
 
@@ -92,7 +92,7 @@ class Client:
         self._reader = FrameReader(ANSWER_BYTES_MAX)
         self._answers: list[bytes] = []
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

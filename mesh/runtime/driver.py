@@ -91,8 +91,9 @@ class Driver:
 
     def __init__(self, node: DrivenNode, clock: Clock) -> None:
         self.changes = TaskChanges()
-        self.errors = 0
+        self.counters = {"dropped_bug": 0}
         """Inputs from outside that the node failed on: bugs of ours, dropped and counted."""
+
         self._node = node
         self._clock = clock
         self._hands: Hands | None = None
@@ -112,14 +113,14 @@ class Driver:
     async def run(self) -> fx.Stop:
         """Start the node and keep its deadlines until it stops; return how it stopped."""
         self._apply(self._node.start(self._clock()))
-        while self._stop is None:
+        while True:
             with trio.CancelScope() as self._sleep:
                 self._armed = math.nan
                 self._arm()
                 await trio.sleep_forever()
-            if self._stop is None:
-                self._apply(self._node.handle_timeout(self._tick()))
-        return self._stop
+            if self._stop is not None:
+                return self._stop
+            self._apply(self._node.handle_timeout(self._tick()))
 
     def handle_datagram(self, source: Address, data: bytes) -> None:
         """Hand on a datagram. Whatever is wrong with it, the node lives on."""
@@ -139,7 +140,7 @@ class Driver:
         except Exception as error:  # noqa: BLE001 - no packet kills a node
             self._survive("a request", source, error)
             return b""
-        return reply if self._stop is None else b""
+        return b"" if self._has_stopped() else reply
 
     def handle_exchange(self, exchange_id: int, reply: bytes | TransportError) -> None:
         """Hand on the outcome of an exchange."""
@@ -191,9 +192,18 @@ class Driver:
             raise CommandRefused(answer.error)
         return answer.result
 
+    def halt(self, stop: fx.Stop) -> None:
+        """Stop now, without the node's leave: `run` returns `stop`. The first stop counts."""
+        if self._stop is None:
+            self._finish(stop)
+            self._arm()
+
+    def _has_stopped(self) -> bool:
+        return self._stop is not None
+
     def _survive(self, what: str, source: object, error: Exception) -> None:
-        self.errors += 1
-        if self.errors == 1 and self._hands is not None:
+        self.counters["dropped_bug"] += 1
+        if self.counters["dropped_bug"] == 1 and self._hands is not None:
             self._hands.say(
                 f"{what} from {source} met a bug and was dropped: {type(error).__name__}: {error}; please report it"
             )

@@ -1,7 +1,7 @@
 """Starts one command in a process group of its own, so that nothing it starts escapes unnoticed.
 
-The command gets no terminal and no input, its own session, and the node's environment without the
-node's own settings. On Linux the kernel kills it if the node dies without a word. That promise is
+The command gets no terminal and no input, its own session, and the node's environment without what
+names the task that the node itself may run in. On Linux the kernel kills it if the node dies without a word. That promise is
 bound to the *thread* that forked, so commands are started from the main thread only.
 """
 
@@ -23,6 +23,9 @@ from mesh.errors import MeshError
 NOT_FOUND: Final = 127
 CANNOT_RUN: Final = 126
 _PR_SET_PDEATHSIG: Final = 1
+_NOT_INHERITED: Final = frozenset(
+    {"MESH_TASK_ID", "MESH_TOKEN", "MESH_ATTEMPT", "MESH_IDEMPOTENCY_KEY", "MESH_SCHEDULED_FOR"}
+)
 
 
 class SpawnError(MeshError):
@@ -63,7 +66,7 @@ def spawn(argv: tuple[str, ...], env: Mapping[str, str], cwd: str) -> subprocess
         raise SpawnError(NOT_FOUND, "no command was given")
     if cwd and not Path(cwd).is_dir():
         raise SpawnError(CANNOT_RUN, f"the working directory {cwd} does not exist on this node")
-    inherited = {name: text for name, text in os.environ.items() if not name.startswith("MESH_")}
+    inherited = {name: text for name, text in os.environ.items() if name not in _NOT_INHERITED}
     try:
         with warnings.catch_warnings():
             # Python 3.12 warns of any fork beside a thread; ours calls nothing but the kernel.

@@ -1,0 +1,178 @@
+"""A node as a process: opens what it needs, runs until it is told to stop, leaves nothing behind.
+
+SIGTERM, SIGINT and (unless ignored, as under nohup) SIGHUP make the node leave: its work is stopped,
+the others are told, and the exit code is 0. A second signal ends it at once with exit code 1; what
+it had started is killed even then.
+"""
+
+from __future__ import annotations
+
+import gc
+import secrets
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+import trio
+
+from mesh.core.effects import Stop
+from mesh.core.events import Event, EventKind
+from mesh.core.ids import format_id
+from mesh.node.commands import Leave
+from mesh.node.config import NodeConfig
+from mesh.node.node import Node
+from mesh.runtime.clock import Clock, system_clock
+from mesh.runtime.console import Console
+from mesh.runtime.control import ControlServer
+from mesh.runtime.datadir import DataDir, open_data_dir
+from mesh.runtime.driver import Driver, Hands
+from mesh.runtime.endpoint import Endpoint, advertised_address, open_endpoint
+from mesh.runtime.eventlog import EventLog
+from mesh.runtime.executor import Executor
+from mesh.runtime.listener import Listener
+from mesh.runtime.resolver import Resolver
+from mesh.runtime.services import Services
+from mesh.runtime.settings import AgentSettings
+from mesh.runtime.status import Status
+from mesh.runtime.streams import Asker
+from mesh.runtime.udp import UdpSocket
+
+__all__ = ["AgentSettings", "run_agent"]
+
+_HALTED = 1
+
+
+def run_agent(settings: AgentSettings) -> int:
+    """Run a node until it stops and return the exit code; call from the main thread.
+
+    Raises:
+        ConfigError: a setting is wrong; nothing was started.
+        DataDirectoryError: the data directory cannot be used.
+        TransportError: the port cannot be bound.
+    """
+    settings.check()
+    console = Console(is_quiet=not settings.headless)
+    with ExitStack() as stack:
+        data = open_data_dir(settings.data_dir, time.time())
+        stack.callback(data.close)
+        endpoint = open_endpoint(settings.bind)
+        stack.callback(endpoint.close)
+        clock = system_clock(console.say)
+        config = _node_config(settings, data, endpoint, clock)
+        node = Node(config, secrets.randbits(64))
+        agent = Agent(settings, data, node, clock, console)
+        stop = trio.run(agent.run, endpoint)
+    console.say(f"{config.name} stopped: {stop.reason or 'no reason given'}")
+    return stop.exit_code
+
+
+def _node_config(
+    settings: AgentSettings, data: DataDir, endpoint: Endpoint, clock: Clock
+) -> NodeConfig:
+    return NodeConfig(
+        node_id=data.node_id,
+        boot=data.boot,
+        mesh_id=data.mesh_id,
+        name=settings.node_name(),
+        is_name_given=settings.name is not None,
+        address=advertised_address(endpoint.address, settings.advertise, settings.seeds),
+        meta=settings.metadata(),
+        swim=settings.swim(),
+        seeds=settings.seeds,
+        found=settings.found,
+        expect=settings.expect,
+        unix_offset_s=time.time() - clock(),
+    )
+
+
+class Agent:
+    """One node with everything round it. `run` it once."""
+
+    def __init__(
+        self, settings: AgentSettings, data: DataDir, node: Node, clock: Clock, console: Console
+    ) -> None:
+        self._settings = settings
+        self._data = data
+        self._node = node
+        self._clock = clock
+        self._console = console
+        self._driver = Driver(node, clock)
+        self._log = EventLog(node.config.name)
+
+    async def run(self, endpoint: Endpoint) -> Stop:
+        """Run until the node stops or is halted; nothing that it started is left then."""
+        driver, say = self._driver, self._console.say
+        udp = UdpSocket(endpoint.udp)
+        listener = Listener(endpoint.tcp, self._clock, driver.handle_request, say)
+        with ExitStack() as stack:
+            stack.callback(udp.close)
+            async with trio.open_nursery() as nursery:
+                asker = Asker(nursery, self._clock, driver.handle_exchange)
+                executor = Executor(nursery, driver.handle_process)
+                stack.callback(executor.kill_all)
+                driver.attach(
+                    Hands(
+                        send=udp.send,
+                        exchange=asker.ask,
+                        resolve=Resolver(nursery, driver.handle_resolved).resolve,
+                        persist=self._data.persist,
+                        emit=self._emit,
+                        start_process=executor.start,
+                        read_output=executor.read,
+                        stop_process=executor.stop,
+                        say=say,
+                    )
+                )
+                counters = (udp.counters, asker.counters, listener.counters, driver.counters)
+                control = ControlServer(self._data.path, self._services(counters).table(), say)
+                stack.callback(control.close)
+                await nursery.start(self._heed_signals)
+                nursery.start_soon(control.run)
+                nursery.start_soon(listener.run)
+                nursery.start_soon(asker.run)
+                nursery.start_soon(udp.receive, driver.handle_datagram)
+                self._announce(endpoint)
+                stop = await driver.run()
+                nursery.cancel_scope.cancel()
+        return stop
+
+    def _services(self, counters: tuple[Mapping[str, int], ...]) -> Services:
+        facts = {"profile": self._settings.profile, "data": str(self._data.path)}
+        status = Status(self._node.view, self._clock, counters, facts)
+        return Services(self._driver, self._node.take_watch, status, self._log)
+
+    def _announce(self, endpoint: Endpoint) -> None:
+        config = self._node.config
+        self._console.say(
+            f"{config.name} ({format_id(config.node_id)}) starts at {config.address}, "
+            f"bound to {endpoint.address}, data in {self._data.path}"
+        )
+        gc.collect()
+        gc.freeze()  # what was imported stays: the collector need not look at it again
+
+    def _emit(self, event: Event) -> None:
+        if event.kind in {EventKind.FOUND, EventKind.ENTER}:  # until then a default name may change
+            self._log.observer = self._node.view(self._clock()).node["name"]
+        self._log.publish(event)
+        self._console.show(event)
+
+    async def _heed_signals(
+        self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        numbers = [signal.SIGTERM, signal.SIGINT]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            numbers.append(signal.SIGHUP)
+        is_leaving = False
+        with trio.open_signal_receiver(*numbers) as arriving:
+            task_status.started()
+            async for number in arriving:
+                name = signal.Signals(number).name
+                if is_leaving:
+                    self._driver.halt(
+                        Stop(_HALTED, f"a second signal ({name}) before the leave was done")
+                    )
+                    return
+                is_leaving = True
+                self._console.say(f"{name}: leaving")
+                self._driver.tell(Leave(f"{name} received"))

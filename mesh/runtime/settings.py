@@ -1,0 +1,105 @@
+"""What a user may say when a node is started, and the checks that need nothing but the settings."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mesh.core.address import DEFAULT_PORT, Address, split_host_port
+from mesh.core.ids import NAME_CHARS_MAX, NodeId
+from mesh.errors import ConfigError, DecodeError
+from mesh.membership.profile import SwimConfig, profile
+from mesh.version import __version__
+from mesh.wire.records import Card, Metadata, decode_card, encode_card
+
+SLOTS_MAX = 65_535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """One node as its user wants it. Every field but `data_dir` has a default."""
+
+    data_dir: Path
+    """Where identity, lock and control socket are kept; created if absent."""
+
+    name: str | None = None
+    """For people; unique among the living. None: the host's name, changed if it is taken."""
+
+    bind: tuple[str, int] = ("127.0.0.1", DEFAULT_PORT)
+    """Host (a name is resolved) and port for UDP and TCP alike; port 0: any free one."""
+
+    advertise: tuple[str, int] | None = None
+    """What others are told to send to; port 0: the bound one. None: what is bound."""
+
+    slots: int | None = None
+    """How many tasks run here at once, 0 to 65,535. None: one for each processor."""
+
+    pool: str = "default"
+    node_class: str = "general"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    offers: Mapping[str, int] = field(default_factory=dict)
+
+    profile: str = "lan"
+    """How patient membership is: local, lan or wan."""
+
+    seeds: tuple[str, ...] = ()
+    """Members to ask, as HOST or HOST:PORT; none: found a mesh, or return to the directory's own."""
+
+    found: bool = False
+    expect: int = 0
+    """With seeds: found a mesh once this many have met. 0: never."""
+
+    headless: bool = True
+    """False: a screen owns the terminal, and no lines are written to it."""
+
+    def swim(self) -> SwimConfig:
+        """Return the timings of membership. Raises ConfigError."""
+        timings = profile(self.profile)
+        timings.check()
+        return timings
+
+    def metadata(self) -> Metadata:
+        """Return what is told to other members about this one."""
+        return Metadata(
+            pool=self.pool,
+            node_class=self.node_class,
+            labels=tuple(sorted(self.labels.items())),
+            slots=(os.cpu_count() or 1) if self.slots is None else self.slots,
+            offers=tuple(sorted(self.offers.items())),
+            version=__version__,
+        )
+
+    def node_name(self) -> str:
+        """Return the name given, or the host's, cut to what a name may be."""
+        if self.name is not None:
+            return self.name
+        return socket.gethostname().partition(".")[0][:NAME_CHARS_MAX] or "node"
+
+    def check(self) -> None:
+        """Raise ConfigError for whatever is wrong; touches neither disk nor network."""
+        self.swim()
+        for seed in self.seeds:
+            host, port = split_host_port(seed)
+            if not host or not port:
+                raise ConfigError(f"a seed is HOST or HOST:PORT with a port from 1, found {seed!r}")
+        if self.expect and not self.seeds:
+            raise ConfigError(
+                "--expect needs seeds to meet at, found none; name them, or found with --found"
+            )
+        if self.slots is not None and not 0 <= self.slots <= SLOTS_MAX:
+            raise ConfigError(f"slots lie between 0 and {SLOTS_MAX}, found {self.slots}")
+        card = Card(
+            node_id=NodeId(1),
+            boot=0,
+            incarnation=0,
+            name=self.node_name(),
+            address=Address("::1", 65_535),
+            meta=self.metadata(),
+        )
+        try:
+            decode_card(encode_card(card))
+        except (DecodeError, ValueError, TypeError) as error:
+            raise ConfigError(f"name, pool, class, labels or offers: {error}") from error
