@@ -71,7 +71,7 @@ def _columns(at: float) -> list[Column[MemberRow]]:
             align="right",
         ),
         Column(title="RTT", cell=_rtt, width_min=6, rank=3, align="right"),
-        Column(title="SLOTS", cell=_slots, width_min=_BAR_CELLS + 4, width_max=14, rank=2),
+        Column(title="SLOTS", cell=_slots, text=_slots_text, width_min=8, width_max=16, rank=2),
         Column(title="LOAD", cell=_load, width_min=_BAR_CELLS + 5, width_max=13, rank=4),
         _words("CLASS", lambda m: m.class_, (9, 12), rank=5),
         _words("POOL", lambda m: m.pool, (7, 16), rank=6),
@@ -140,6 +140,11 @@ def _rtt(member: MemberRow, width: int) -> Line:
     if member.is_self:
         return [Segment(fit("-", width, "right"), DIM)]
     return [Segment(fit(milliseconds(member.rtt_ms), width, "right"), _tone(member))]
+
+
+def _slots_text(member: MemberRow) -> str:
+    slots = member.slots or 0
+    return "#" * min(slots, _SLOT_CELLS_MAX) + f" {slots}/{slots}"
 
 
 def _slots(member: MemberRow, width: int) -> Line:

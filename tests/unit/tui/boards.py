@@ -1,0 +1,122 @@
+"""Boards to draw: made as the node would make them, from JSON."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+from mesh.tui.board import Board
+from mesh.tui.look import Look
+from mesh.tui.screen import Screen
+
+AT = 1_800_000_000.0  # 08:00:00 UTC
+
+
+def member_json(number: int, **changes: object) -> dict[str, object]:
+    return {
+        "name": f"n{number}",
+        "node_id": f"{number:016x}",
+        "address": f"127.0.0.1:{7945 + number}",
+        "state": "alive",
+        "cause": "",
+        "incarnation": 1,
+        "boot": 7,
+        "since": AT - 60.0 * number,
+        "rtt_ms": None if number == 1 else 0.25 * number,
+        "slots": 4,
+        "used": number % 5,
+        "load": 0.2 * number,
+        "pool": "default",
+        "class": "general",
+        "labels": {"zone": "eu"},
+        "version": "0.1.0",
+        "self": number == 1,
+    } | changes
+
+
+def task_json(task_id: str, state: str, **changes: object) -> dict[str, object]:
+    return {
+        "id": task_id,
+        "state": state,
+        "queue": "default",
+        "kind": "command",
+        "argv": ["gzip", "-9", "a file"],
+        "keeper": "n1",
+        "owner": None if state == "ready" else "n2",
+        "attempt": 1,
+        "created": AT - 90,
+        "started": None if state == "ready" else AT - 60,
+        "ended": AT - 15 if state in {"done", "failed"} else None,
+        "waits_for": "",
+        "result": {"exit_code": 0, "error": ""} if state == "done" else None,
+    } | changes
+
+
+def event_json(kind: str, member: str, age_s: float, **changes: object) -> dict[str, object]:
+    return {
+        "at_ns": int((AT - age_s) * 1e9),
+        "observer": "n1",
+        "kind": kind,
+        "member": member,
+        "state": "",
+        "cause": "",
+        "evidence": [],
+        "detail": "",
+        "task_id": "",
+    } | changes
+
+
+def view_json(members: list[dict[str, object]], **changes: object) -> dict[str, object]:
+    return {
+        "node": {
+            "name": "n1",
+            "node_id": "1" * 16,
+            "mesh_id": "3f9a2c1b7d0e4f55",
+            "address": "127.0.0.1:7946",
+            "phase": "member",
+            "version": "0.1.0",
+            "since": AT - 8_040,
+        },
+        "members": members,
+        "tasks": [],
+        "task_counts": {},
+        "running": [],
+        "at": AT,
+        "rates": {},
+    } | changes
+
+
+def board_of(members: list[dict[str, object]], **changes: object) -> Board:
+    board = Board()
+    board.fold({"view": view_json(members, **changes)})
+    return board
+
+
+def small_board() -> Board:
+    members = [
+        member_json(1),
+        member_json(2, used=4, load=1.3),
+        member_json(3, state="dead", cause="silent", since=AT - 20, rtt_ms=None, used=None),
+    ]
+    tasks = [
+        task_json("k3j5m7p9q0r1", "leased", attempt=2),
+        task_json("k3j5m7p9q0r2", "ready", waits_for="no slot is free"),
+        task_json("k3j5m7p9q0r3", "done"),
+    ]
+    counts = {"ready": 1, "leased": 1, "done": 41, "failed": 0, "cancelled": 0}
+    board = Board()
+    evidence = ["no ack for 3.2 s"]
+    for event in (
+        event_json("join", "n2", 100),
+        event_json("join", "n3", 99),
+        event_json("suspect", "n3", 24, evidence=evidence),
+        event_json("dead", "n3", 20, cause="silent", evidence=evidence),
+    ):
+        board.fold({"event": event})
+    view = view_json(members, tasks=tasks, task_counts=counts)
+    board.fold({"view": view})
+    return board
+
+
+def text_of(board: Board, width: int, height: int, look: Look | None = None) -> list[str]:
+    screen = Screen(board, width, height, look or Look(), UTC)
+    return ["".join(piece.text for piece in line) for line in screen.render()]

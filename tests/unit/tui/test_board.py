@@ -1,0 +1,84 @@
+"""The board: order, bounds, and what is left out."""
+
+from __future__ import annotations
+
+from mesh.tui.board import EVENTS_MAX, FRESH_DEATH_S, Board
+from tests.unit.tui.boards import AT, board_of, event_json, member_json, task_json, view_json
+
+
+def test_members_stand_in_the_order_of_what_needs_attention() -> None:
+    old = AT - FRESH_DEATH_S - 1
+    members = [
+        member_json(10),
+        member_json(2),
+        member_json(3, state="dead", since=old),
+        member_json(4, state="left"),
+        member_json(5, state="dead", since=AT - 30),
+        member_json(6, state="dead", since=AT - 5),
+        member_json(7, state="suspect"),
+    ]
+    board = board_of(members)
+    assert [member.name for member in board.members] == ["n7", "n6", "n5", "n2", "n10", "n3", "n4"]
+    assert board.member_counts == {"alive": 2, "dead": 3, "left": 1, "suspect": 1}
+
+
+def test_order_does_not_depend_on_the_order_in_the_view() -> None:
+    members = [member_json(n, state="alive" if n % 2 else "suspect") for n in range(1, 30)]
+    backwards = board_of(members[::-1])
+    assert board_of(members).members == backwards.members
+
+
+def test_running_tasks_stand_first_then_the_latest_change() -> None:
+    tasks = [
+        task_json("waits", "ready", created=AT - 5),
+        task_json("ended", "done", ended=AT - 2),
+        task_json("runs", "leased", started=AT - 100),
+    ]
+    assert [task.id for task in board_of([], tasks=tasks).tasks] == ["runs", "ended", "waits"]
+
+
+def test_task_that_runs_here_for_another_node_is_shown_once() -> None:
+    running = [
+        {"id": "a", "attempt": 1, "keeper": "n1", "since": AT - 3, "argv": ["true"]},
+        {"id": "b", "attempt": 2, "keeper": "n9", "since": AT - 4, "argv": ["true"]},
+    ]
+    board = board_of([], tasks=[task_json("a", "leased")], running=running)
+    assert [(task.id, task.owner, task.keeper) for task in board.tasks] == [
+        ("b", "n1", "n9"),
+        ("a", "n2", "n1"),
+    ]
+
+
+def test_events_are_bounded_and_newest_first() -> None:
+    board = Board()
+    for number in range(EVENTS_MAX + 10):
+        board.fold({"event": event_json("join", f"n{number}", 0)})
+    assert len(board.events) == EVENTS_MAX
+    assert board.events[0].member == f"n{EVENTS_MAX + 9}"
+
+
+def test_routine_of_tasks_is_no_event_but_a_run_again_is() -> None:
+    board = Board()
+    board.fold({"event": event_json("task", "n2", 3, state="leased", cause="first")})
+    board.fold({"event": event_json("task", "n2", 2, state="done")})
+    board.fold({"event": event_json("task", "n3", 1, state="leased", cause="crash")})
+    board.fold({"event": event_json("task", "n3", 0, state="failed")})
+    assert [(event.state, event.cause) for event in board.events] == [
+        ("failed", ""),
+        ("leased", "crash"),
+    ]
+
+
+def test_item_of_another_kind_changes_nothing() -> None:
+    board = Board()
+    board.fold({"weather": "fine"})
+    assert board.version == 0
+
+
+def test_restart_forgets_events_and_keeps_the_last_view() -> None:
+    board = Board()
+    board.fold({"event": event_json("join", "n2", 0)})
+    board.fold({"view": view_json([member_json(1)])})
+    board.restart()
+    assert not board.events
+    assert board.members
