@@ -1,0 +1,119 @@
+"""What an idle node costs: processor time, memory and datagrams, for each of N headless nodes.
+
+    python bench/idle.py --nodes 16 --profile lan --seconds 60
+
+PSS is the memory that would be freed if the process ended, shared pages divided by who shares them.
+Linux only: the figures come from /proc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from mesh.demo.fleet import Fleet, NodeProcess
+
+SETTLE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleFigures:
+    """One node's cost over the time that was measured."""
+
+    name: str
+    cpu_pct: float  # of one core
+    pss_mib: float
+    rss_mib: float
+    datagrams_s: float
+    bytes_s: float
+    frames_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    at_s: float
+    cpu_ns: int
+    sent: dict[str, int]
+
+
+def measure(fleet: Fleet, seconds: float) -> list[IdleFigures]:
+    """Return each running node's figures over `seconds`."""
+    nodes = fleet.running()
+    before = [_read(node) for node in nodes]
+    time.sleep(seconds)
+    after = [_read(node) for node in nodes]
+    return [_figures(*readings) for readings in zip(nodes, before, after, strict=True)]
+
+
+def start_fleet(fleet: Fleet, count: int) -> None:
+    """Start `count` nodes, wait until all see each other, and let the news of it die away."""
+    fleet.start("n1")
+    for number in range(2, count + 1):
+        fleet.launch(f"n{number}")
+    for node in fleet.nodes.values():
+        node.wait_ready(60.0)
+    fleet.wait_whole(60.0)
+    time.sleep(SETTLE_S)
+
+
+def _read(node: NodeProcess) -> _Reading:
+    sent = node.call("status")["sent"]
+    threads = Path(f"/proc/{node.pid}/task").glob("*/schedstat")
+    cpu_ns = sum(int(path.read_text().split()[0]) for path in threads)
+    return _Reading(time.monotonic(), cpu_ns, sent)
+
+
+def _figures(node: NodeProcess, before: _Reading, after: _Reading) -> IdleFigures:
+    took_s = after.at_s - before.at_s
+    rollup = dict(
+        line.split(":", 1)
+        for line in Path(f"/proc/{node.pid}/smaps_rollup").read_text().splitlines()[1:]
+    )
+    rate = {key: (after.sent[key] - before.sent[key]) / took_s for key in after.sent}
+    return IdleFigures(
+        name=node.name,
+        cpu_pct=round((after.cpu_ns - before.cpu_ns) / took_s / 1e7, 3),
+        pss_mib=round(int(rollup["Pss"].split()[0]) / 1024, 1),
+        rss_mib=round(int(rollup["Rss"].split()[0]) / 1024, 1),
+        datagrams_s=round(rate["datagrams"], 2),
+        bytes_s=round(rate["datagram_bytes"] + rate["frame_bytes"], 1),
+        frames_s=round(rate["frames"], 3),
+    )
+
+
+def to_text(rows: list[IdleFigures]) -> str:
+    """Return median and maximum of each figure."""
+    names = ("cpu_pct", "pss_mib", "rss_mib", "datagrams_s", "bytes_s", "frames_s")
+    lines = [f"{'figure':<12}  {'median':>8}  {'most':>8}"]
+    for name in names:
+        values = [float(getattr(row, name)) for row in rows]
+        lines.append(f"{name:<12}  {statistics.median(values):8.2f}  {max(values):8.2f}")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nodes", type=int, default=16)
+    parser.add_argument("--profile", default="lan")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with Fleet(options.profile) as fleet:
+        start_fleet(fleet, options.nodes)
+        rows = measure(fleet, options.seconds)
+    if options.json:
+        print(json.dumps([asdict(row) for row in rows]))
+    else:
+        print(f"{options.nodes} nodes, profile {options.profile}, {options.seconds:g} s")
+        print(to_text(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""`join` and `leave`: make this host a member, and stop being one."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Final
+
+from mesh.cli.arguments import (
+    EXPECT_MAX,
+    SLOTS_MAX,
+    Commands,
+    add_command,
+    add_data,
+    amount,
+    data_dir,
+    distinct,
+    network_address,
+    pair,
+    whole_number,
+)
+from mesh.errors import MeshError, MeshUnreachable
+
+if TYPE_CHECKING:
+    from mesh.runtime.settings import AgentSettings
+
+LEAVE_TIMEOUT_S: Final = 30.0
+LEAVE_POLL_S: Final = 0.05
+
+
+def add_commands(commands: Commands) -> None:
+    """Add this group's commands."""
+    join = add_command(commands, "join", run_join, "make this host a member: found or join a mesh")
+    seed = network_address("SEED")
+    join.add_argument(
+        "seeds",
+        metavar="SEED",
+        nargs="*",
+        type=seed,
+        help="members to ask, as HOST or HOST:PORT; without any, this node founds a mesh",
+    )
+    add_data(join)
+    join.add_argument("--name", metavar="NAME", default=None, help="default: the host's name")
+    join.add_argument(
+        "--bind",
+        metavar="HOST:PORT",
+        type=network_address("--bind", is_bind=True),
+        default="127.0.0.1:7946",
+        help="where to listen, UDP and TCP (default: 127.0.0.1:7946; port 0: any free one)",
+    )
+    join.add_argument(
+        "--advertise",
+        metavar="HOST:PORT",
+        type=network_address("--advertise"),
+        default=None,
+        help="what others are told to send to (default: what is bound)",
+    )
+    join.add_argument(
+        "--slots",
+        metavar="N",
+        type=whole_number("--slots", 0, SLOTS_MAX),
+        default=None,
+        help="how many tasks run here at once (default: the number of processors; 0: none)",
+    )
+    join.add_argument("--pool", metavar="NAME", default="default", help="default: default")
+    join.add_argument("--class", metavar="NAME", default="general", help="default: general")
+    for flag, metavar, reader, text in (
+        ("--label", "KEY=VALUE", pair("--label"), "what tasks may ask for"),
+        ("--offer", "KEY=N", amount("--offer"), "an amount that tasks' needs count against"),
+    ):
+        join.add_argument(
+            flag, metavar=metavar, type=reader, action="append", default=[], help=text
+        )
+    join.add_argument(
+        "--profile",
+        metavar="NAME",
+        default="lan",
+        help="how patient membership is: local, lan or wan (default: lan)",
+    )
+    join.add_argument("--found", action="store_true", help="found a mesh, even with seeds")
+    join.add_argument(
+        "--expect",
+        metavar="N",
+        type=whole_number("--expect", 1, EXPECT_MAX),
+        default=0,
+        help="found a mesh once N nodes that were given the same seeds have met",
+    )
+    join.add_argument(
+        "--headless", action="store_true", help="log lines instead of the screen, on a terminal too"
+    )
+    leave = add_command(commands, "leave", run_leave, "let this host's node leave and stop")
+    add_data(leave)
+
+
+def run_join(options: argparse.Namespace) -> int:
+    """Run a node until it is told to stop; on a terminal with the screen before it."""
+    import sys
+
+    settings = _settings(options)
+    from mesh.runtime.agent import run_agent
+
+    if options.headless or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return run_agent(settings)
+    from mesh.cli.joined_screen import joined_screen
+
+    with joined_screen(settings.data_dir):
+        return run_agent(settings)
+
+
+def _settings(options: argparse.Namespace) -> AgentSettings:
+    """Return what was asked for, checked as far as it can be before anything is opened."""
+    from mesh.core.address import split_host_port
+    from mesh.runtime.settings import AgentSettings
+
+    settings = AgentSettings(
+        data_dir=data_dir(options),
+        name=options.name,
+        bind=split_host_port(options.bind),
+        advertise=None if options.advertise is None else split_host_port(options.advertise),
+        slots=options.slots,
+        pool=options.pool,
+        node_class=getattr(options, "class"),
+        labels=distinct("--label", options.label),
+        offers=distinct("--offer", options.offer),
+        profile=options.profile,
+        seeds=tuple(options.seeds),
+        found=options.found,
+        expect=options.expect,
+    )
+    settings.check()
+    return settings
+
+
+def run_leave(options: argparse.Namespace) -> int:
+    """Ask the node to leave and wait until it has stopped."""
+    import time
+
+    from mesh.client import Client
+
+    directory = data_dir(options)
+    with Client(directory) as client:
+        client.call("leave", reason="asked by mesh leave")
+    deadline = time.monotonic() + LEAVE_TIMEOUT_S
+    while time.monotonic() < deadline:
+        try:
+            with Client(directory) as client:
+                client.call("status")
+        except MeshUnreachable:
+            return 0
+        time.sleep(LEAVE_POLL_S)
+    raise MeshError(
+        f"the node was told to leave and should have stopped within {LEAVE_TIMEOUT_S:g} s, but still "
+        "answers; see its log"
+    )

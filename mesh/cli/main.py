@@ -1,0 +1,92 @@
+"""The `mesh` command: find the command's handler, run it, turn errors into one line and an exit code.
+
+Exit codes: 0 done, 1 the thing failed, 2 wrong usage, 3 no node reached, 130 stopped by Ctrl-C.
+Importing this loads argparse and the grammar only; each handler imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from mesh.cli import demo, join, sim, watch, work
+from mesh.cli.arguments import Parser
+from mesh.errors import ConfigError, MeshError, MeshUnreachable
+from mesh.version import __version__
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_UNREACHABLE = 3
+EXIT_INTERRUPTED = 130
+
+_GROUPS = (join, watch, work, sim, demo)
+
+
+def build_parser() -> tuple[Parser, tuple[str, ...]]:
+    """Return the whole grammar and the names of all commands."""
+    parser = Parser(
+        prog="mesh",
+        description="Worker meshes without a broker: hosts join, see each other live, and share the work.",
+        epilog="Each command explains itself: mesh COMMAND --help.",
+    )
+    parser.add_argument("--version", action="version", version=f"mesh {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
+    for group in _GROUPS:
+        group.add_commands(commands)
+    return parser, tuple(commands.choices)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    try:
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except MeshError as error:
+        complain(str(error))
+        return _exit_code(error)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _forget_stdout()
+        return EXIT_FAILED
+    except OSError as error:
+        complain(str(error))
+        return EXIT_FAILED
+    return code
+
+
+def complain(text: str) -> None:
+    """Say one line on stderr."""
+    print(f"mesh: {' '.join(text.split())}", file=sys.stderr, flush=True)
+
+
+def _run(argv: list[str]) -> int:
+    parser, names = build_parser()
+    if argv and not argv[0].startswith("-") and argv[0] not in names:
+        raise ConfigError(
+            f"a command is one of {', '.join(names)}; found {argv[0]!r}; see mesh --help"
+        )
+    # What stands after -- belongs to the submitted command, whatever it looks like.
+    words: list[str] = []
+    if argv[:1] == ["submit"] and "--" in argv:
+        split = argv.index("--")
+        argv, words = argv[:split], argv[split + 1 :]
+    try:
+        options = parser.parse_args(argv)
+    except SystemExit as done:  # --help and --version
+        return int(done.code or 0)
+    options.words = words
+    code: int = options.handler(options)
+    return code
+
+
+def _exit_code(error: MeshError) -> int:
+    if isinstance(error, ConfigError):
+        return EXIT_USAGE
+    return EXIT_UNREACHABLE if isinstance(error, MeshUnreachable) else EXIT_FAILED
+
+
+def _forget_stdout() -> None:
+    """Let nobody write to the closed pipe again, not even the interpreter when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

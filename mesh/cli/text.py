@@ -1,0 +1,102 @@
+"""Plain text for people: aligned tables, times, and colour where it is wanted.
+
+Words that come from other hosts pass through `printable`: a member's name must not be able to move
+somebody's cursor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Final
+
+_COLOURS: Final = {
+    "alive": "32", "done": "32",
+    "suspect": "33", "ready": "33", "seek": "33", "warn": "33", "conflict": "33",
+    "dead": "31", "failed": "31",
+    "leased": "36",
+    "left": "2", "cancelled": "2", "leave": "2",
+}  # fmt: skip
+
+
+def is_coloured() -> bool:
+    """Say whether stdout is a terminal whose owner has not asked for plain text."""
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def printable(text: object) -> str:
+    """Return `text` with every character that does not simply show replaced by `?`."""
+    return "".join(char if char.isprintable() else "?" for char in str(text))
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return aligned columns under their headings; state words are coloured on a terminal."""
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    coloured = is_coloured()
+    lines = ["  ".join(map(str.ljust, headings, widths)).rstrip()]
+    if coloured:
+        lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
+    for row in cells:
+        padded = map(str.ljust, row, widths)
+        lines.append("  ".join(_paint(cell, coloured) for cell in padded).rstrip())
+    return "\n".join(lines)
+
+
+def facts(pairs: Sequence[tuple[str, object]]) -> str:
+    """Return `name  value` lines, aligned."""
+    width = max(len(name) for name, _ in pairs)
+    return "\n".join(f"{name.ljust(width)}  {printable(value)}".rstrip() for name, value in pairs)
+
+
+def paint(word: str) -> str:
+    """Return a state's word in its colour, on a terminal."""
+    return _paint(word, is_coloured())
+
+
+def duration(seconds: float) -> str:
+    """Return how long, in at most two units: `4.2s`, `3m 20s`, `2h 5m`, `4d 3h`."""
+    if seconds < 10:
+        return f"{max(seconds, 0):.1f}s"
+    whole = int(seconds)
+    for unit, size, smaller, size_smaller in (
+        ("d", 86400, "h", 3600),
+        ("h", 3600, "m", 60),
+        ("m", 60, "s", 1),
+    ):
+        if whole >= size:
+            return f"{whole // size}{unit} {whole % size // size_smaller}{smaller}"
+    return f"{whole}s"
+
+
+def since(unix: float | None) -> str:
+    """Return how long ago a Unix time was; "-" for None."""
+    return "-" if unix is None else duration(time.time() - unix)
+
+
+def clock(unix: float) -> str:
+    """Return a Unix time as the local time of day, with milliseconds."""
+    parts = time.localtime(unix)
+    return f"{time.strftime('%H:%M:%S', parts)}.{int(unix * 1000) % 1000:03d}"
+
+
+def size(count: float) -> str:
+    """Return a number of bytes with a unit: `812 B`, `3.4 MiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            break
+        count /= 1024
+    return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+
+
+def print_json(data: object, *, is_line: bool = False) -> None:
+    """Print `data` for programs: indented, or on one line."""
+    print(json.dumps(data, indent=None if is_line else 2), flush=is_line)
+
+
+def _paint(word: str, coloured: bool) -> str:
+    code = _COLOURS.get(word.strip())
+    return f"\x1b[{code}m{word}\x1b[0m" if coloured and code else word

@@ -1,0 +1,159 @@
+"""`members`, `events`, `status` and `top`: look at the mesh through this host's node."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from mesh.cli.arguments import Commands, add_command, add_data, add_json, data_dir, whole_number
+
+LAST_MAX = 100_000
+
+
+def add_commands(commands: Commands) -> None:
+    """Add this group's commands."""
+    members = add_command(commands, "members", show_members, "list the members of the mesh")
+    events = add_command(commands, "events", show_events, "show what this node saw happen")
+    events.add_argument(
+        "--follow", action="store_true", help="go on with every new event until Ctrl-C"
+    )
+    events.add_argument(
+        "--last",
+        metavar="N",
+        type=whole_number("--last", 0, LAST_MAX),
+        default=None,
+        help="only the last N events (default: all that are held, with --follow the last 10)",
+    )
+    top = add_command(commands, "top", show_top, "watch the mesh live; q quits")
+    status = add_command(commands, "status", show_status, "show this node's own state")
+    for parser in (members, events, top, status):
+        add_data(parser)
+    add_json(members)
+    add_json(status)
+    add_json(events, "print one JSON object a line")
+
+
+def show_members(options: argparse.Namespace) -> int:
+    """Print every member that this node knows."""
+    from mesh.cli.text import print_json, table
+    from mesh.client import Client
+
+    with Client(data_dir(options)) as client:
+        members = client.call("members")
+    if options.json:
+        print_json(members)
+    else:
+        headings = (
+            "NAME",
+            "STATE",
+            "FOR",
+            "ADDRESS",
+            "RTT",
+            "SLOTS",
+            "LOAD",
+            "POOL",
+            "CLASS",
+            "LABELS",
+        )
+        print(table(headings, [_member_row(member) for member in members]))
+    return 0
+
+
+def _member_row(member: dict[str, Any]) -> tuple[object, ...]:
+    from mesh.cli.text import since
+
+    is_up = member["state"] in {"alive", "suspect"}
+    rtt_ms, used, load = member["rtt_ms"], member["used"], member["load"]
+    slots = member["slots"] if used is None or not is_up else f"{used}/{member['slots']}"
+    return (
+        f"{member['name']} (this node)" if member.get("self") else member["name"],
+        member["state"],
+        since(member["since"]),
+        member["address"],
+        "-" if rtt_ms is None or not is_up else f"{rtt_ms:.1f}ms",
+        slots,
+        "-" if load is None or not is_up else f"{load:.0%}",
+        member["pool"],
+        member["class"],
+        " ".join(f"{key}={value}" for key, value in sorted(member["labels"].items())) or "-",
+    )
+
+
+def show_events(options: argparse.Namespace) -> int:
+    """Print the events that this node holds, oldest first, and with `--follow` every new one."""
+    from mesh.cli.text import print_json
+    from mesh.client import Client
+
+    last = options.last
+    if last is None:
+        last = 10 if options.follow else LAST_MAX
+    with Client(data_dir(options)) as client:
+        for event in client.stream("events", follow=options.follow, last=last):
+            if options.json:
+                print_json(event, is_line=True)
+            else:
+                print(event_line(event), flush=True)
+    return 0
+
+
+def event_line(event: dict[str, Any]) -> str:
+    """Return one event as a line for people."""
+    from mesh.cli.text import clock, paint, printable
+
+    about = event["member"] or event.get("task_id") or ""
+    parts = [event["cause"], event.get("detail", ""), *event["evidence"][:1]]
+    said = ", ".join(dict.fromkeys(part for part in parts if part))
+    time_of_day = clock(event["at_ns"] / 1e9)
+    line = f"{time_of_day}  {paint(event['kind'].ljust(8))}  {printable(about).ljust(16)}  {printable(said)}"
+    return line.rstrip()
+
+
+def show_status(options: argparse.Namespace) -> int:
+    """Print what this node says of itself."""
+    from mesh.cli.text import duration, facts, print_json
+    from mesh.client import Client
+
+    with Client(data_dir(options)) as client:
+        status = client.call("status")
+    if options.json:
+        print_json(status)
+        return 0
+    dropped = ", ".join(
+        f"{name} {count}" for name, count in sorted(status["counters"].items()) if count
+    )
+    print(
+        facts(
+            [
+                ("name", status["name"]),
+                ("phase", status["phase"]),
+                ("address", status["address"]),
+                ("node", f"{status['node_id']} (boot {status['boot']})"),
+                ("mesh", status["mesh_id"] or "none yet"),
+                ("profile", status["profile"]),
+                ("slots", f"{status['used']} of {status['slots']} in use"),
+                ("process", f"{status['pid']}, up for {duration(status['uptime_s'])}"),
+                ("data", status["data"]),
+                ("sent", _traffic(status["sent"])),
+                ("received", _traffic(status["received"])),
+                ("counters", dropped or "-"),
+                ("version", status["version"]),
+            ]
+        )
+    )
+    return 0
+
+
+def _traffic(counts: dict[str, int]) -> str:
+    from mesh.cli.text import size
+
+    return (
+        f"{counts['datagrams']} datagrams ({size(counts['datagram_bytes'])}), "
+        f"{counts['frames']} frames ({size(counts['frame_bytes'])})"
+    )
+
+
+def show_top(options: argparse.Namespace) -> int:
+    """Show the live screen until `q`."""
+    from mesh.tui.top import run_top
+
+    return run_top(data_dir(options))

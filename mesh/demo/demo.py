@@ -1,0 +1,215 @@
+"""Three nodes, real work, one of them killed in the middle: the steps, one after the other, over one value.
+
+    survey -> start -> submit -> kill -> witness -> collect -> verify -> summarise
+
+The tasks are submitted to two nodes and the third is killed with SIGKILL: in this first form a task
+lives in the memory of the node that took it, so the two that took them must survive.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from mesh.demo.display import Display, open_display
+from mesh.demo.fleet import Fleet, NodeProcess, wait_until
+from mesh.demo.job import Digest
+from mesh.demo.summary import Verdict, judge, summary_text
+from mesh.demo.survey import Survey, survey
+from mesh.demo.witness import Collector, Witness
+from mesh.errors import MeshError
+
+KEEPERS: Final = ("alpha", "beta")
+VICTIM: Final = "gamma"
+SLOTS: Final = 2
+KILL_AFTER_RATIO: Final = 0.3
+BUSY_TIMEOUT_S: Final = 60.0
+NOTICE_TIMEOUT_S: Final = 20.0
+WORK_TIMEOUT_S: Final = 3600.0
+PROGRESS_S: Final = 0.2
+
+
+class DemoError(MeshError):
+    """The demo could not be played to its end."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """Everything that one run of the demo knows; each step reads it and adds to it."""
+
+    work: Survey
+    fleet: Fleet
+    display: Display
+    started: float = field(default_factory=time.monotonic)
+    keepers: list[NodeProcess] = field(default_factory=list)
+    batch_of: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by task id
+    collector: Collector | None = None
+    witnesses: list[Witness] = field(default_factory=list)
+    running_at_kill: list[str] = field(default_factory=list)
+    killed_ns: int = 0
+    notices: dict[str, dict[str, Any] | None] = field(default_factory=dict)  # by survivor
+    digests: list[Digest] = field(default_factory=list)
+    bad_lines: list[str] = field(default_factory=list)
+
+    @property
+    def tasks(self) -> Collector:
+        """The collector, once work was submitted."""
+        if self.collector is None:
+            raise DemoError("no work was submitted")
+        return self.collector
+
+
+def run_demo(directory: Path | None, *, files_max: int | None = None, is_kept: bool = False) -> int:
+    """Play the demo and return 0 if every result is right and all survivors noticed the death."""
+    work = survey(directory, files_max)
+    with _signals_as_exits(), Fleet("local", is_kept=is_kept) as fleet, open_display() as display:
+        run = Run(work=work, fleet=fleet, display=display)
+        for step in (start_nodes, submit_work, kill_one, hear_witnesses, collect_results):
+            step(run)
+        verdict = verify(run)
+        display.close()
+        print(summary_text(verdict))
+        if is_kept:
+            print(f"kept         {fleet.home}")
+    return 0 if verdict.is_good else 1
+
+
+def start_nodes(run: Run) -> None:
+    """Start three nodes and wait until all see each other."""
+    run.display.say(
+        f"{len(run.work.names)} files below {run.work.root} in {len(run.work.batches)} tasks"
+    )
+    for name in (*KEEPERS, VICTIM):
+        node = run.fleet.start(name, slots=SLOTS)
+        run.display.say(f"{name} runs as process {node.pid}")
+    run.fleet.wait_whole()
+    run.keepers = [run.fleet.nodes[name] for name in KEEPERS]
+    run.witnesses = [Witness(node) for node in run.keepers]
+    run.display.watch([node.data for node in run.keepers])
+
+
+def submit_work(run: Run) -> None:
+    """Submit each batch as a command, by turns to the two nodes that will survive."""
+    run.collector = Collector(run.keepers)
+    for number, batch in enumerate(run.work.batches):
+        node = run.keepers[number % len(run.keepers)]
+        command = [sys.executable, "-m", "mesh.demo.job", str(run.work.root), *batch]
+        task_id = f"batch-{number + 1:03d}"
+        node.call("submit", id=task_id, argv=command)
+        run.batch_of[task_id] = batch
+        run.collector.add(node, task_id)
+    run.display.say(f"{len(run.work.batches)} tasks submitted to {' and '.join(KEEPERS)}")
+
+
+def kill_one(run: Run) -> None:
+    """Once part of the work is done and the victim is busy, end it with SIGKILL."""
+    victim, total = run.fleet.nodes[VICTIM], len(run.work.batches)
+
+    def is_time() -> bool | None:
+        is_late_enough = _progress(run, 0.0) >= total * KILL_AFTER_RATIO
+        return True if is_late_enough and victim.call("status")["used"] else None
+
+    wait_until(
+        is_time,
+        BUSY_TIMEOUT_S,
+        lambda: DemoError(f"{VICTIM} ran nothing that could be interrupted; name more files"),
+    )
+    run.running_at_kill = _running_on(run, VICTIM)
+    run.killed_ns = victim.kill()
+    doing = f" while it ran {', '.join(run.running_at_kill)}" if run.running_at_kill else ""
+    run.display.say(f"killed {VICTIM} (SIGKILL, process {victim.pid}){doing}")
+
+
+def hear_witnesses(run: Run) -> None:
+    """Wait until each survivor's own event stream says that the victim is dead."""
+    deadline = time.monotonic() + NOTICE_TIMEOUT_S
+    waiting = list(run.witnesses)
+    while waiting:
+        for witness in list(waiting):
+            event = witness.wait_event("dead", VICTIM, run.killed_ns, PROGRESS_S)
+            if event is not None or time.monotonic() > deadline:
+                run.notices[witness.name] = event
+                waiting.remove(witness)
+                late = f"after {notice_ms(run, event):.0f} ms" if event else "NOT noticed"
+                run.display.say(f"{witness.name} noticed the death of {VICTIM} {late}")
+            _progress(run, 0.0)
+
+
+def collect_results(run: Run) -> None:
+    """Wait for every task's end and read what it printed."""
+    deadline = time.monotonic() + WORK_TIMEOUT_S
+    while (done := _progress(run, PROGRESS_S)) < len(run.work.batches):
+        if time.monotonic() > deadline:
+            raise DemoError(f"only {done} of {len(run.work.batches)} tasks ended; see --keep")
+    for task_id in run.batch_of:
+        for line in run.tasks.output[task_id].decode("utf-8", "replace").splitlines():
+            try:
+                run.digests.append(Digest.from_line(line))
+            except ValueError:
+                run.bad_lines.append(f"{task_id} printed {line[:80]!r}")
+
+
+def verify(run: Run) -> Verdict:
+    """Compare every result with what this process reads itself, and gather the story."""
+    notices_ms = {
+        name: notice_ms(run, event) if event else None for name, event in run.notices.items()
+    }
+    accused = sorted(
+        {
+            f"{event['member']} by {witness.name}"
+            for witness in run.witnesses
+            for event in witness.events()
+            if event["kind"] == "dead" and event["member"] != VICTIM
+        }
+    )
+    return judge(
+        run.work,
+        run.digests,
+        [run.tasks.finished[task_id] for task_id in run.batch_of],
+        problems=run.bad_lines,
+        accused=accused,
+        victim=VICTIM,
+        notices_ms=notices_ms,
+        took_s=time.monotonic() - run.started,
+    )
+
+
+def notice_ms(run: Run, event: dict[str, Any]) -> float:
+    """Return how long after the kill this event was seen."""
+    return float(event["at_ns"] - run.killed_ns) / 1e6
+
+
+def _running_on(run: Run, name: str) -> list[str]:
+    """Return the tasks that run on a node, as those that keep them say."""
+    tasks = run.keepers[0].call("tasks")["tasks"]
+    return sorted(t["id"] for t in tasks if t["state"] == "leased" and t["owner"] == name)
+
+
+def _progress(run: Run, wait_s: float) -> int:
+    """Show how many tasks have ended and return it; wait up to `wait_s` for all of them."""
+    done = run.tasks.wait_count(len(run.work.batches), wait_s)
+    if run.tasks.failures:
+        raise DemoError(run.tasks.failures[0])
+    run.display.progress(done, len(run.work.batches))
+    return done
+
+
+@contextmanager
+def _signals_as_exits() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP unwind the stack as Ctrl-C does, so that everything is cleared away."""
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = [(number, signal.signal(number, leave)) for number in (signal.SIGTERM, signal.SIGHUP)]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
