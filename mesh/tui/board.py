@@ -21,6 +21,7 @@ from mesh.tui.rows import (
     number,
     whole,
 )
+from mesh.tui.traffic import Traffic
 
 EVENTS_MAX: Final = 500
 TASKS_MAX: Final = 500
@@ -51,7 +52,7 @@ class Board:
         self.member_counts: dict[str, int] = {}
         self.tasks: list[TaskRow] = []
         self.task_counts: dict[str, int] = {}
-        self.rates: dict[str, float] = {}
+        self.traffic = Traffic()
         self.events: deque[EventRow] = deque(maxlen=EVENTS_MAX)
         self.gone = ""
         self.version = 0
@@ -89,7 +90,7 @@ class Board:
         self.gone = ""
         self.node = NodeRow.read(mapping(view.get("node")))
         self.at = number(view, "at") or self.at
-        self.rates = _numbers(mapping(view.get("rates")))
+        self._note_traffic(mapping(view.get("node")))
         members = [MemberRow.read(mapping(row)) for row in listing(view.get("members"))]
         self.members = sorted(members[:MEMBERS_MAX], key=self._member_rank)
         self.member_counts = {}
@@ -98,6 +99,12 @@ class Board:
         counts = mapping(view.get("task_counts"))
         self.task_counts = {state: whole(counts, state) or 0 for state in TASK_STATES}
         self.tasks = self._read_tasks(view)
+
+    def _note_traffic(self, node: Json) -> None:
+        sent = number(mapping(node.get("sent")), "datagrams")
+        received = number(mapping(node.get("received")), "datagrams")
+        if sent is not None and received is not None:
+            self.traffic.note(self.at, sent, received)
 
     def _read_tasks(self, view: Json) -> list[TaskRow]:
         kept = [TaskRow.read(mapping(row)) for row in listing(view.get("tasks"))[:TASKS_MAX]]
@@ -116,8 +123,3 @@ class Board:
             since = member.since or 0.0
             return (1 if self.at - since < FRESH_DEATH_S else 3), -since, name
         return (4 if member.state == "left" else 2), 0.0, name
-
-
-def _numbers(source: Json) -> dict[str, float]:
-    values = ((key, number(source, key)) for key in source)
-    return {key: value for key, value in values if value is not None}

@@ -8,7 +8,7 @@ from typing import Final
 from rich.segment import Segment
 
 from mesh.tui.board import Board
-from mesh.tui.cells import Line, duration, fit, fit_line, spread
+from mesh.tui.cells import Line, duration, fit, fit_line, line_width, spread
 from mesh.tui.palette import BANNER, BOLD, DIM, MEMBER_MARKS, TITLE, YELLOW, bar, load_style
 
 HEADER_LINES: Final = 2
@@ -61,24 +61,25 @@ class Header:
             if count or state != "left":
                 style = mark.style if count else DIM
                 left += [Segment(f"{mark.symbol} {count}", style), Segment(f" {state}  ", DIM)]
-        return spread(left, self._vitals(), width)
+        room = width - line_width(left) - 1
+        vitals = [self._packets() + self._load(bar_cells) for bar_cells in (_LOAD_CELLS, 0)]
+        fitting = [line for line in vitals if line_width(line) <= room]
+        return spread(left, fitting[0] if fitting else self._packets(), width)
 
-    def _vitals(self) -> Line:
-        rate = packets_s(self.board.rates)
-        line: Line = []
-        if rate is not None:
-            line += [Segment(f"{rate:.1f}"), Segment(" packets/s  ", DIM)]
+    def _packets(self) -> Line:
+        rates = self.board.traffic.rates()
+        if rates is None:
+            return []
+        sent, received = rates
+        return [Segment(f"↑{sent:.1f} ↓{received:.1f}"), Segment(" packets/s  ", DIM)]
+
+    def _load(self, bar_cells: int) -> Line:
         own = self.board.own
-        if own is not None and own.load is not None:
-            line += [
-                Segment("load ", DIM),
-                Segment(bar(own.load, 1.0, _LOAD_CELLS), load_style(own.load)),
-                Segment(f" {own.load:.2f} "),
-            ]
-        return line
-
-
-def packets_s(rates: dict[str, float]) -> float | None:
-    """Return how many datagrams a second the node sends and receives, None when it does not say."""
-    both = [rates[key] for key in ("sent_datagrams_s", "received_datagrams_s") if key in rates]
-    return sum(both) if both else None
+        if own is None or own.load is None:
+            return []
+        graph = [Segment(bar(own.load, 1.0, bar_cells) + " ", load_style(own.load))]
+        return [
+            Segment("load ", DIM),
+            *(graph if bar_cells else []),
+            Segment(f"{own.load:.2f} ", load_style(own.load)),
+        ]

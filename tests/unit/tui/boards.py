@@ -75,13 +75,14 @@ def view_json(members: list[dict[str, object]], **changes: object) -> dict[str, 
             "phase": "member",
             "version": "0.1.0",
             "since": AT - 8_040,
+            "sent": {"datagrams": 1_000},
+            "received": {"datagrams": 1_000},
         },
         "members": members,
         "tasks": [],
         "task_counts": {},
         "running": [],
         "at": AT,
-        "rates": {},
     } | changes
 
 
@@ -112,8 +113,9 @@ def small_board() -> Board:
         event_json("dead", "n3", 20, cause="silent", evidence=evidence),
     ):
         board.fold({"event": event})
-    view = view_json(members, tasks=tasks, task_counts=counts)
-    board.fold({"view": view})
+    earlier = {"sent": {"datagrams": 979}, "received": {"datagrams": 972}}
+    board.fold({"view": {"node": earlier, "at": AT - 10}})
+    board.fold({"view": view_json(members, tasks=tasks, task_counts=counts)})
     return board
 
 

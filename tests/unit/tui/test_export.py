@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_picture_holds_the_screen_and_fetches_nothing(tmp_path: Path) -> None:
     path = tmp_path / "screen.svg"
     export_svg(small_board(), 100, 30, path, zone=UTC)
     svg = path.read_text(encoding="utf-8")
-    ElementTree.fromstring(svg)
+    ET.fromstring(svg)
     assert "members" in svg
     assert "suspects" in svg
     assert "@font-face" not in svg

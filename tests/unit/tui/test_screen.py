@@ -15,7 +15,7 @@ from tests.unit.tui.boards import AT, board_of, member_json, small_board, task_j
 
 SMALL_80X24 = """\
  mesh 3f9a2c1b7d0e4f55  node n1  127.0.0.1:7946                up 2h14m  v0.1.0
- ● 2 alive  ◐ 0 suspect  ✗ 1 dead                               load ▮▯▯▯▯ 0.20
+ ● 2 alive  ◐ 0 suspect  ✗ 1 dead          ↑2.1 ↓2.8 packets/s  load ▮▯▯▯▯ 0.20
 ╭─[members]─ 3 ────────────────────────────────────────────────────────────────╮
 │ NAME       ADDRESS        STATE            FOR    RTT SLOTS    LOAD          │
 │ n3         127.0.0.1:7948 ✗ dead silent    20s      - 4        -             │
@@ -42,7 +42,7 @@ SMALL_80X24 = """\
 
 SMALL_200X60_TOP = """\
  mesh 3f9a2c1b7d0e4f55  node n1  127.0.0.1:7946                                                                                                                                        up 2h14m  v0.1.0
- ● 2 alive  ◐ 0 suspect  ✗ 1 dead                                                                                                                                                       load ▮▯▯▯▯ 0.20
+ ● 2 alive  ◐ 0 suspect  ✗ 1 dead                                                                                                                                  ↑2.1 ↓2.8 packets/s  load ▮▯▯▯▯ 0.20
 ╭─[members]─ 3 ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────╮
 │ NAME        ADDRESS         STATE             FOR     RTT  SLOTS     LOAD           CLASS      POOL     NODE ID           VERSION  LABELS                                                            │
 │ n3          127.0.0.1:7948  ✗ dead silent     20s       -  4         -              general    default  0000000000000003  0.1.0    zone=eu                                                           │
@@ -105,7 +105,7 @@ def test_wide_and_long_names_are_cut_in_their_middle(name: str) -> None:
 def test_values_of_unexpected_types_are_shown_as_empty() -> None:
     member: dict[str, object] = {key: [1] for key in member_json(2)}
     task: dict[str, object] = {"id": None, "argv": "text", "result": 3, "attempt": True}
-    board = board_of([member], tasks=[task, task], rates={"sent_datagrams_s": "many"}, running=[{}])
+    board = board_of([member], tasks=[task, task], running=[{}])
     board.fold({"view": "no map"})
     assert len(text_of(board, 80, 24)) == 24
 
