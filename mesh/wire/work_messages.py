@@ -39,23 +39,31 @@ class Decline(IntEnum):
     """Why an offer was declined."""
 
     NONE = 0
-    BUSY = 1  # no free slot: will say SlotsFree
-    UNFIT = 2  # needs more than is declared or free, or is the wrong class
+    BUSY = 1  # no free slot, or too little of an amount is free now: will say SlotsFree
+    UNFIT = 2  # needs more than is declared
     DRAINING = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """'Run this now?' `attempt` counts from 1; `keeper_boot` names the asker's session."""
+    """'Run this now?' `attempt` counts from 1; `keeper_boot` names the asker's session.
+
+    `has_more`: more tasks wait at the asker, so it wants to hear of the next free slot too.
+    """
 
     spec: Spec
     attempt: int
     keeper_boot: int
+    has_more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class OfferAnswer:
-    """'Running' (decline is NONE), or why not. `boot` is the session that runs it."""
+    """'Running' (decline is NONE), or why not. `boot` is the session that runs it.
+
+    `free_slots` counts what the asker may try for: 0 also when others have waited longer. Who was
+    declined as busy, or was told 0 when it had more, is told `SlotsFree` in its turn.
+    """
 
     decline: Decline
     boot: int
@@ -102,6 +110,22 @@ class ReportAnswer:
 @dataclass(frozen=True, slots=True)
 class CancelRun:
     """'Stop this attempt.' Answered by `ReportAnswer`: TAKEN (stopping), STALE (not running here)."""
+
+    task_id: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunQuery:
+    """'Do you still run this attempt?' Answered by `ReportAnswer`: TAKEN (it runs, or its report is on its way), STALE (not known here)."""
+
+    task_id: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """'I stopped this attempt because I am leaving: give it to another.' Answered by `ReportAnswer`."""
 
     task_id: str
     attempt: int
@@ -157,7 +181,13 @@ _spec = s.keyword_struct(
 SCHEMAS: dict[int, tuple[type, s.Field]] = {
     32: (
         Offer,
-        s.struct(Offer, ("spec", _spec), ("attempt", _attempt), ("keeper_boot", s.uint(48))),
+        s.struct(
+            Offer,
+            ("spec", _spec),
+            ("attempt", _attempt),
+            ("keeper_boot", s.uint(48)),
+            ("has_more", s.flag),
+        ),
     ),
     33: (
         OfferAnswer,
@@ -196,4 +226,22 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
     39: (TaskQuery, s.struct(TaskQuery, ("task_id", s.text(TASK_ID_CHARS_MAX)))),
     40: (TaskList, s.struct(TaskList, ("tasks", s.many(s.text(4_000_000), QUERY_TASKS_MAX)))),
     41: (CancelTask, s.struct(CancelTask, ("task_id", _task_id))),
+    42: (RunQuery, s.struct(RunQuery, ("task_id", _task_id), ("attempt", _attempt))),
+    43: (Released, s.struct(Released, ("task_id", _task_id), ("attempt", _attempt))),
 }
+
+
+def check_spec(spec: Spec) -> None:
+    """Raise unless `spec` can travel: every part within its limit, and text that is text.
+
+    Raises:
+        DecodeError: a part is too long, of the wrong type, repeated or not sorted.
+        UnicodeEncodeError: a text holds bytes that are no UTF-8 (surrogates).
+    """
+    _spec.unpack(_spec.pack(spec))
+    texts = [*spec.argv, spec.task_id, spec.cwd, spec.key, spec.queue, spec.pool, spec.node_class]
+    for pairs in (spec.env, spec.labels):
+        for name, value in pairs:
+            texts += (name, value)
+    for text in texts:
+        text.encode()

@@ -1,0 +1,344 @@
+"""The executing side: takes offers while slots are free, runs them, and reports to their keepers.
+
+It accepts only what it can start now. The same (keeper, keeper's session, task, attempt) is started
+once, however often it is offered: a keeper that heard no answer may ask again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Any, Final, TypeAlias
+
+from mesh.core.effects import Emit, ReadOutput, StartProcess, StopProcess
+from mesh.core.events import Event, EventKind
+from mesh.core.ids import NodeId
+from mesh.core.process import ProcessEvent, ProcessOutput
+from mesh.core.timers import Timers
+from mesh.placement.live_view import LiveView
+from mesh.wire.work_messages import (
+    CancelRun,
+    Decline,
+    Offer,
+    OfferAnswer,
+    Output,
+    ReportAnswer,
+    RunQuery,
+    SlotsFree,
+    Verdict,
+)
+from mesh.work.config import WorkConfig
+from mesh.work.post import Post, Step
+from mesh.work.run import Run, RunKey
+from mesh.work.slots import Slots
+
+Tag: TypeAlias = tuple[Hashable, ...]
+RUN: Final = "run"  # the first part of every tag of this machine
+
+
+class Owner:
+    """All runs of this node."""
+
+    def __init__(
+        self, *, boot: int, slots: Slots, view: LiveView, unix_offset_s: float, config: WorkConfig
+    ) -> None:
+        self._boot = boot
+        self.slots = slots
+        self._view = view
+        self._unix_offset_s = unix_offset_s
+        self._config = config
+        self._last_run_id = 0
+        self._is_stopping = False
+        self._runs: dict[int, Run] = {}  # that hold a slot, or whose report nobody took yet
+        self._keys: dict[RunKey, int] = {}
+        self._tasks: dict[tuple[NodeId, str], int] = {}  # the task's latest run
+        self._orphans: OrderedDict[int, None] = OrderedDict()  # ended runs whose keeper is gone
+        self._ended: OrderedDict[RunKey, None] = OrderedDict()  # runs that nobody needs any more
+        self._timers: Timers[int] = Timers()
+
+    @property
+    def free_slots(self) -> int:
+        """Slots that an offer could get: none once this node is leaving."""
+        return 0 if self._is_stopping else self.slots.free
+
+    def handle_offer(
+        self, now: float, sender: NodeId, offer: Offer
+    ) -> tuple[OfferAnswer, list[Step]]:
+        """Start the attempt and say so, or decline."""
+        spec = offer.spec
+        key = (sender, offer.keeper_boot, spec.task_id, offer.attempt)
+        if key in self._keys or key in self._ended:
+            steps = self._revive(key)
+            return OfferAnswer(Decline.NONE, self._boot, self.slots.free_for(sender)), steps
+        keeper = self._view.get(sender)
+        if self._is_stopping:
+            return OfferAnswer(Decline.DRAINING, self._boot, 0), []
+        if not self.slots.can_ever_run(spec):
+            return OfferAnswer(Decline.UNFIT, self._boot, self.slots.free_for(sender)), []
+        earlier = self._runs.get(self._tasks.get((sender, spec.task_id), 0))
+        if earlier is not None and earlier.exit is None:
+            # The same task still runs under an older number: that one goes first.
+            steps = self._void(now, earlier)
+            self.slots.note(sender)
+            return OfferAnswer(Decline.BUSY, self._boot, 0), steps
+        unreported = len(self._runs) - len(self._orphans) - self.slots.used
+        is_full = unreported >= self._config.reports_max
+        if is_full or not self.slots.can_run_now(spec, sender):
+            free = self.slots.free_for(sender)
+            self.slots.note(sender)
+            return OfferAnswer(Decline.BUSY, self._boot, free), []
+        steps = self._start(now, key, offer, keeper.name if keeper else "a member")
+        self.slots.forget((sender,))
+        free = self.slots.free_for(sender)
+        if offer.has_more and not free:
+            self.slots.note(sender)
+        return OfferAnswer(Decline.NONE, self._boot, free), steps
+
+    def handle_cancel(self, sender: NodeId, message: CancelRun) -> tuple[ReportAnswer, list[Step]]:
+        """Stop the attempt if it runs here; its report follows."""
+        run = self._find(sender, message.task_id, message.attempt)
+        if run is None:
+            return ReportAnswer(Verdict.STALE), []
+        steps = self._revive(run.key)
+        if run.exit is None:
+            steps.append(StopProcess(run.run_id, self._config.stop_grace_s))
+        return ReportAnswer(Verdict.TAKEN), steps
+
+    def handle_query(self, sender: NodeId, message: RunQuery) -> tuple[ReportAnswer, list[Step]]:
+        """Say whether the attempt is known here: it runs, or its report was not taken yet."""
+        run = self._find(sender, message.task_id, message.attempt)
+        if run is None:
+            return ReportAnswer(Verdict.STALE), []
+        return ReportAnswer(Verdict.TAKEN), self._revive(run.key)
+
+    def handle_process(self, now: float, event: ProcessEvent) -> list[Step]:
+        """Take a piece of output, or the end of a process."""
+        run = self._runs.get(event.run_id)
+        if run is None:
+            return []
+        if isinstance(event, ProcessOutput):
+            if run.is_stale or run.is_orphan:
+                return [ReadOutput(run.run_id, event.stream)]
+            run.pending.append(
+                Output(run.spec.task_id, run.attempt, run.next_seq, event.stream, event.data)
+            )
+            run.next_seq += 1
+            return self._send(run)
+        run.exit = event
+        steps: list[Step] = []
+        if run.is_orphan and not run.is_stale:
+            steps.append(_orphan_warning(run))
+        return steps + self._advance(now, run)
+
+    def handle_reply(self, now: float, tag: Tag, reply: object | None) -> list[Step]:
+        """Take the keeper's answer to a piece of output or a report; None: it did not answer."""
+        run = self._runs.get(tag[1]) if isinstance(tag[1], int) else None
+        if run is None or run.is_stale:
+            return []
+        run.is_sending = False
+        if not isinstance(reply, ReportAnswer):
+            run.tries += 1
+            pause_s = self._config.report_retry_s * min(8, 1 << min(run.tries - 1, 3))
+            self._timers.set(run.run_id, now + pause_s)
+            return []
+        run.tries = 0
+        if reply.verdict is Verdict.STALE:
+            return self._void(now, run)
+        if reply.verdict is Verdict.WAIT:
+            self._timers.set(run.run_id, now + self._config.output_retry_s)
+            return []
+        if tag[2] is None:  # the report
+            self._end(run)
+            return []
+        steps: list[Step] = []
+        if run.pending and run.pending[0].seq == tag[2]:
+            piece = run.pending.popleft()
+            if run.exit is None:
+                steps.append(ReadOutput(run.run_id, piece.stream))
+        return steps + self._advance(now, run)
+
+    def handle_member_down(self, now: float, node_id: NodeId, boot: int) -> list[Step]:
+        """Note that a keeper's session is over: its runs go on, their reports have nobody to go to."""
+        self.slots.forget((node_id,))
+        steps: list[Step] = []
+        for run in list(self._runs.values()):
+            if run.keeper == node_id and run.keeper_boot <= boot and not run.is_orphan:
+                run.is_orphan = True
+                run.is_sending = False
+                steps += self._drop_pending(run)
+                if run.exit is not None and not run.is_stale:
+                    steps.append(_orphan_warning(run))
+                steps += self._advance(now, run)
+        return steps + self._tell(now)
+
+    def handle_timeout(self, now: float) -> list[Step]:
+        """Repeat what was not answered, and tell more keepers of free slots."""
+        steps: list[Step] = []
+        for run_id in self._timers.take_due(now):
+            run = self._runs.get(run_id)
+            if run is not None:
+                steps += self._advance(now, run)
+        due = self.slots.next_timeout()
+        return steps + (self._tell(now) if due is not None and due <= now else [])
+
+    def next_timeout(self) -> float | None:
+        """Return when `handle_timeout` has something to do."""
+        dues = [
+            due
+            for due in (self._timers.next_deadline(), self.slots.next_timeout())
+            if due is not None
+        ]
+        return min(dues, default=None)
+
+    def stop(self) -> list[Step]:
+        """Take no more offers, and stop every run; its keeper is told that the attempt was released."""
+        self._is_stopping = True
+        steps: list[Step] = []
+        for run in self._runs.values():
+            if run.exit is None:
+                run.is_released = True
+                steps.append(StopProcess(run.run_id, self._config.stop_grace_s))
+        return steps
+
+    def running(self) -> list[dict[str, Any]]:
+        """Return what runs here, longest first, as programs see it."""
+        return [
+            {
+                "id": run.spec.task_id,
+                "attempt": run.attempt,
+                "keeper": run.keeper_name,
+                "since": run.since,
+                "argv": list(run.spec.argv),
+            }
+            for run in self._runs.values()
+            if run.exit is None
+        ]
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if runs and slots disagree."""
+        self.slots.check_invariants()
+        assert self.slots.used == sum(run.has_slot for run in self._runs.values())
+        for key, run_id in self._keys.items():
+            assert self._runs[run_id].key == key
+            assert key not in self._ended
+        for run in self._runs.values():
+            assert run.has_slot == (run.exit is None or bool(run.pending)), run
+            assert not (run.is_sending and run.next_message(0) is None), run
+        assert all(self._runs[run_id].is_orphan for run_id in self._orphans)
+        assert len(self._orphans) <= self._config.remembered_max
+        assert len(self._ended) <= self._config.remembered_max
+
+    # -- one run
+
+    def _start(self, now: float, key: RunKey, offer: Offer, keeper_name: str) -> list[Step]:
+        spec = offer.spec
+        self._last_run_id += 1
+        run = Run(
+            self._last_run_id,
+            key[0],
+            offer.keeper_boot,
+            keeper_name,
+            spec,
+            offer.attempt,
+            now + self._unix_offset_s,
+        )
+        self._runs[run.run_id] = run
+        self._keys[key] = self._tasks[key[0], spec.task_id] = run.run_id
+        self.slots.take(spec)
+        env = {
+            **dict(spec.env),
+            "MESH_TASK_ID": spec.task_id,
+            "MESH_ATTEMPT": str(offer.attempt),
+            "MESH_IDEMPOTENCY_KEY": spec.task_id,
+        }
+        return [StartProcess(run.run_id, spec.argv, env, spec.cwd)]
+
+    def _find(self, sender: NodeId, task_id: str, attempt: int) -> Run | None:
+        """Return the keeper's run of this attempt, if it runs or its report was not taken yet."""
+        run = self._runs.get(self._tasks.get((sender, task_id), 0))
+        return run if run is not None and run.attempt == attempt and not run.is_stale else None
+
+    def _revive(self, key: RunKey) -> list[Step]:
+        """Report again to a keeper that was believed dead, and asks."""
+        run = self._runs.get(self._keys.get(key, 0))
+        if run is None or not run.is_orphan or run.is_stale:
+            return []
+        self._orphans.pop(run.run_id, None)
+        run.is_orphan = False
+        return self._send(run)
+
+    def _void(self, now: float, run: Run) -> list[Step]:
+        """Stop a run that counts no more."""
+        if run.is_stale:
+            return []
+        run.is_stale = True
+        run.is_sending = False
+        steps = self._drop_pending(run)
+        if run.exit is None:
+            steps.append(StopProcess(run.run_id, self._config.stop_grace_s))
+        return steps + self._advance(now, run)
+
+    def _drop_pending(self, run: Run) -> list[Step]:
+        """Let a command write on that nobody listens to."""
+        steps: list[Step] = []
+        if run.exit is None:
+            steps += [ReadOutput(run.run_id, piece.stream) for piece in run.pending]
+        run.pending.clear()
+        return steps
+
+    def _advance(self, now: float, run: Run) -> list[Step]:
+        """Give back the slot, send what comes next, or put the run away, whichever its state asks for."""
+        is_freed = run.has_slot and run.exit is not None and not run.pending
+        if is_freed:
+            run.has_slot = False
+            self.slots.give_back(run.spec)
+        steps = self._send(run)
+        if run.exit is not None and run.is_stale:
+            self._end(run)
+        elif run.exit is not None and run.is_orphan and run.run_id not in self._orphans:
+            self._orphans[run.run_id] = None
+            if len(self._orphans) > self._config.remembered_max:
+                self._end(self._runs[next(iter(self._orphans))])
+        return steps + (self._tell(now) if is_freed else [])
+
+    def _send(self, run: Run) -> list[Step]:
+        """Send the keeper the next message of a run, unless one is under way."""
+        if run.is_sending:
+            return []
+        message = run.next_message(self.slots.free_for(run.keeper))
+        if message is None:
+            return []
+        run.is_sending = True
+        self._timers.cancel(run.run_id)
+        seq = message.seq if isinstance(message, Output) else None
+        return [Post(run.keeper, message, (RUN, run.run_id, seq), self._config.offer_timeout_s)]
+
+    def _end(self, run: Run) -> None:
+        """Put a run away: what remains is that it must not be started again."""
+        del self._runs[run.run_id]
+        del self._keys[run.key]
+        self._orphans.pop(run.run_id, None)
+        self._timers.cancel(run.run_id)
+        if self._tasks.get((run.keeper, run.spec.task_id)) == run.run_id:
+            del self._tasks[run.keeper, run.spec.task_id]
+        self._ended[run.key] = None
+        if len(self._ended) > self._config.remembered_max:
+            self._ended.popitem(last=False)
+
+    def _tell(self, now: float) -> list[Step]:
+        """Tell the first in the line of free slots."""
+        return [Post(keeper, SlotsFree(1)) for keeper in self.slots.take_told(now)]
+
+
+def _orphan_warning(run: Run) -> Emit:
+    code = 0 if run.exit is None else run.exit.exit_code
+    return Emit(
+        Event(
+            kind=EventKind.WARN,
+            member_id=run.keeper,
+            member=run.keeper_name,
+            task_id=run.spec.task_id,
+            detail=f"attempt {run.attempt} ended with exit code {code}, but its keeper {run.keeper_name} "
+            "is gone: nobody takes the report",
+        )
+    )

@@ -1,0 +1,62 @@
+"""One run: an attempt that this node executes, from the start of its process to the taken report.
+
+    process:  running ──exit──> ended
+    output:   pieces are sent to the keeper one at a time, in order; the next read waits for the answer
+    report:   sent when the process has ended and every piece was taken; repeated until it is answered
+
+A **stale** run counts no more: it is stopped, and nothing is sent. An **orphan** has lost its keeper: it
+runs to its end, and its report waits in case the keeper was wrongly believed dead and asks again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from mesh.core.ids import NodeId
+from mesh.core.process import ProcessExit
+from mesh.wire.work_messages import Output, Released, Report, Spec
+
+RunKey: TypeAlias = tuple[NodeId, int, str, int]  # keeper, its boot, task, attempt
+
+
+@dataclass(slots=True)
+class Run:
+    """One attempt here. `pending` holds at most one piece of each stream: the driver waits."""
+
+    run_id: int
+    keeper: NodeId
+    keeper_boot: int
+    keeper_name: str
+    spec: Spec
+    attempt: int
+    since: float  # Unix
+    pending: deque[Output] = field(default_factory=deque)
+    next_seq: int = 0
+    exit: ProcessExit | None = None
+    is_sending: bool = False  # a piece or the report is under way
+    is_stale: bool = False
+    is_orphan: bool = False
+    has_slot: bool = True  # until its process ended and its output is with the keeper
+    is_released: bool = False  # stopped because this node leaves
+    tries: int = 0
+
+    @property
+    def key(self) -> RunKey:
+        """What makes it the same run: keeper, keeper's session, task and attempt."""
+        return self.keeper, self.keeper_boot, self.spec.task_id, self.attempt
+
+    def next_message(self, free_slots: int) -> Output | Report | Released | None:
+        """Return what the keeper should hear next, or None if there is nothing just now."""
+        if self.is_stale or self.is_orphan:
+            return None
+        if self.pending:
+            return self.pending[0]
+        if self.exit is None:
+            return None
+        task_id = self.spec.task_id
+        if self.is_released:
+            return Released(task_id, self.attempt)
+        code, error = self.exit.exit_code & 0xFF, self.exit.error[:2000]
+        return Report(task_id, self.attempt, code, error, min(free_slots, 0xFFFF))

@@ -1,0 +1,112 @@
+"""Tasks as people and programs see them: JSON-ready dictionaries with stable keys."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mesh.placement.live_view import LiveView
+from mesh.work.keep import Keep
+from mesh.work.output import STDERR, STDOUT
+from mesh.work.ready_queue import ReadyQueue
+from mesh.work.task import Task, TaskState
+
+SHORT_TAIL_CHARS: Final = 160
+SHORT_ARGV_MAX: Final = 32
+SHORT_ARGUMENT_CHARS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class WorkView:
+    """What this node keeps and runs, JSON-ready."""
+
+    tasks: list[dict[str, Any]]  # kept here, newest first, in short form
+    task_counts: dict[str, int]  # all that are kept here, by state
+    running: list[dict[str, Any]]  # runs here, whoever keeps it
+
+
+class Show:
+    """Makes a task's JSON. A short form, for lists, cuts long arguments and output."""
+
+    def __init__(self, *, name: str, view: LiveView, keep: Keep, queue: ReadyQueue) -> None:
+        self._name = name
+        self._view = view
+        self._keep = keep
+        self._queue = queue
+
+    def counts(self) -> dict[str, int]:
+        """Return how many tasks are in each state."""
+        return {state.value: count for state, count in self._keep.counts.items()}
+
+    def task(self, task: Task, *, is_short: bool = False) -> dict[str, Any]:
+        """Return one task's JSON. O(members) when the membership changed since the last time."""
+        spec, lease = task.spec, task.lease
+        last = task.attempts[-1] if task.attempts else None
+        is_ready = task.state is TaskState.READY
+        argv = list(spec.argv)
+        if is_short:
+            argv = [argument[:SHORT_ARGUMENT_CHARS] for argument in argv[:SHORT_ARGV_MAX]]
+        owner = lease.name if lease else (last.name if last and task.is_terminal else None)
+        return {
+            "id": spec.task_id,
+            "state": task.state.value,
+            "queue": spec.queue,
+            "kind": "command",
+            "argv": argv,
+            "key": spec.key,
+            "keeper": self._name,
+            "home": self._home(task),
+            "owner": owner,
+            "attempt": last.number if last is not None else 0,
+            "created": task.created,
+            "started": last.started if last is not None else None,
+            "ended": task.ended,
+            "cause": task.cause.value,
+            "cancel_requested": task.is_cancel_requested,
+            "waits_for": self._queue.waits_for(task) if is_ready else "",
+            "attempts": [attempt.json() for attempt in task.attempts],
+            "result": self._result(task, SHORT_TAIL_CHARS if is_short else None),
+        }
+
+    def text(self, task: Task) -> str:
+        """Return one task's JSON as text, for the wire."""
+        return json.dumps(self.task(task), ensure_ascii=False, separators=(",", ":"))
+
+    def texts(self, count_max: int, chars_max: int) -> tuple[str, ...]:
+        """Return the newest tasks' short JSON as text, as many as fit into `chars_max`."""
+        found: list[str] = []
+        left = chars_max
+        for task in self._keep.newest(count_max):
+            text = json.dumps(
+                self.task(task, is_short=True), ensure_ascii=False, separators=(",", ":")
+            )
+            left -= len(text)
+            if left < 0:
+                break
+            found.append(text)
+        return tuple(found)
+
+    def _home(self, task: Task) -> str | None:
+        """Return the name of the task's first candidate; of a finished task, as it was seen last."""
+        version, name = task.home
+        if version != self._view.version and (version < 0 or not task.is_terminal):
+            candidates = self._view.candidates(task.wants)
+            name = candidates[0].name if candidates else None
+            task.home = self._view.version, name
+        return name
+
+    def _result(self, task: Task, tail_chars: int | None) -> dict[str, Any] | None:
+        if not task.is_terminal or not task.attempts:
+            return None
+        last = task.attempts[-1]
+        log = self._keep.output.logs.get(task.task_id)
+        chars = self._keep.config.tail_chars_max if tail_chars is None else tail_chars
+        return {
+            "exit_code": last.exit_code,
+            "error": last.error,
+            "output_bytes": log.output_bytes if log else 0,
+            "output_dropped_bytes": log.dropped_bytes if log else 0,
+            "stdout_tail": log.tail(STDOUT, chars) if log else "",
+            "stderr_tail": log.tail(STDERR, chars) if log else "",
+        }
