@@ -49,7 +49,10 @@ class Digest:
     @classmethod
     def from_line(cls, line: str) -> Self:
         """Return the digest of its line; raises ValueError if it is none."""
-        name, sha256, count, compressed_bytes = json.loads(line)
+        found = json.loads(line)
+        if not isinstance(found, list) or len(found) != 4:
+            raise ValueError(f"four values are expected, found {line[:80]!r}")
+        name, sha256, count, compressed_bytes = found
         return cls(name, sha256, count, compressed_bytes)
 
 

@@ -107,7 +107,7 @@ def test_no_node_on_this_host_is_exit_code_3(
     tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = tmp_path_factory.mktemp("none")
-    for line in ("members", "events", "status", "tasks", "task x", "cancel x", "leave", "top"):
+    for line in ("members", "events", "status", "tasks", "task x", "cancel x", "leave"):
         assert program.main([*line.split(), "--data", str(directory)]) == 3
         said = capsys.readouterr()
         assert said.err.startswith("mesh: ")

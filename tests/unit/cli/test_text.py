@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from mesh.cli import text
+from mesh.cli.watch import event_line
+
+
+def test_table_is_aligned_and_has_no_trailing_blanks() -> None:
+    assert text.table(("A", "LONG"), [("one", 1), ("x", "")]) == "A    LONG\none  1\nx"
+
+
+def test_names_from_elsewhere_cannot_move_the_cursor() -> None:
+    assert text.printable("a\x1b[2Jb\nc\u202e") == "a?[2Jb?c?"
+    assert "\x1b" not in text.table(("NAME",), [("\x1b]0;owned\x07",)])
+
+
+def test_colour_is_for_terminals_whose_owner_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert text.paint("dead") == "dead"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert text.paint("dead") == "\x1b[31mdead\x1b[0m"
+    assert text.table(("STATE",), [("alive",)]).endswith("\x1b[32malive\x1b[0m")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert text.paint("dead") == "dead"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (-1, "0.0s"),
+        (4.25, "4.2s"),
+        (59, "59s"),
+        (200, "3m 20s"),
+        (7500, "2h 5m"),
+        (356400, "4d 3h"),
+    ],
+)
+def test_durations_have_at_most_two_units(seconds: float, said: str) -> None:
+    assert text.duration(seconds) == said
+
+
+def test_sizes_have_a_unit() -> None:
+    assert [text.size(n) for n in (0, 812, 2048, 3.5 * 2**20, 2**42)] == [
+        "0 B", "812 B", "2.0 KiB", "3.5 MiB", "4096.0 GiB",
+    ]  # fmt: skip
+
+
+def test_event_line_says_each_thing_once() -> None:
+    event = {
+        "at_ns": 0, "observer": "a", "kind": "dead", "member": "gamma", "state": "dead",
+        "cause": "silent", "detail": "no answer", "evidence": ["no answer", "told by beta"],
+    }  # fmt: skip
+    said = event_line(event)
+    assert said.count("no answer") == 1
+    assert said.endswith("dead      gamma             silent, no answer")

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mesh.demo import survey as survey_module
+from mesh.demo.job import Digest, main
+from mesh.demo.screen import merged
+from mesh.demo.summary import Verdict, judge, summary_text
+from mesh.demo.survey import Survey, survey
+from mesh.errors import ConfigError
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Survey:
+    for name in ("a.txt", "b/c.bin", "b/d"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(name.encode() * 1000)
+    return survey(tmp_path, None)
+
+
+def finished(task_id: str, *nodes: str, state: str = "done") -> dict[str, Any]:
+    attempts = [{"node": node, "cause": "crash" if i else "first"} for i, node in enumerate(nodes)]
+    code = 0 if state == "done" else 1
+    return {
+        "id": task_id, "state": state, "cause": "", "attempts": attempts, "result": {"exit_code": code},
+    }  # fmt: skip
+
+
+def verdict_of(work: Survey, digests: list[Digest], *tasks: dict[str, Any]) -> Verdict:
+    return judge(
+        work,
+        digests,
+        tasks,
+        problems=[],
+        accused=[],
+        victim="gamma",
+        notices_ms={"alpha": 10.0, "beta": 12.0},
+        took_s=1.0,
+    )
+
+
+def test_survey_takes_regular_files_in_order_and_batches_them(
+    work: Survey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to("a.txt")
+    assert work.names == ("a.txt", "b/c.bin", "b/d")
+    assert work.batches == (work.names,)
+    assert survey(tmp_path, 2).names == ("a.txt", "b/c.bin")
+    monkeypatch.setattr(survey_module, "BATCH_FILES_MAX", 2)
+    assert survey(tmp_path, None).batches == (("a.txt", "b/c.bin"), ("b/d",))
+    monkeypatch.setattr(survey_module, "BATCH_BYTES_MAX", 6000)
+    assert survey(tmp_path, None).batches == (("a.txt",), ("b/c.bin",), ("b/d",))
+
+
+def test_survey_of_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="found none below"):
+        survey(tmp_path, None)
+
+
+def test_standard_library_has_enough_to_do() -> None:
+    assert len(survey(None, None).batches) >= 10
+
+
+def test_job_prints_one_digest_a_file(work: Survey, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(work.root), *work.names]) == 0
+    found = [Digest.from_line(line) for line in capsys.readouterr().out.splitlines()]
+    assert [digest.name for digest in found] == list(work.names)
+    data = (work.root / "a.txt").read_bytes()
+    assert found[0].sha256 == hashlib.sha256(data).hexdigest()
+    assert found[0].bytes == len(data) > found[0].compressed_bytes > 0
+
+
+@pytest.mark.parametrize("line", ["", "x", "{}", "[1, 2]", "null"])
+def test_line_that_is_no_digest_is_a_value_error(line: str) -> None:
+    with pytest.raises(ValueError, match=r"expected|Expecting"):
+        Digest.from_line(line)
+
+
+def test_right_results_and_two_notices_are_good(work: Survey) -> None:
+    digests = [Digest.of(work.root, name) for name in work.names]
+    verdict = verdict_of(work, digests, finished("t1", "gamma", "beta"), finished("t2", "alpha"))
+    assert verdict.is_good
+    assert (verdict.tasks, verdict.attempts) == (2, 3)
+    assert "t1 on beta, because gamma was lost (crash)" in summary_text(verdict)
+
+
+def test_wrong_missing_doubled_and_unasked_results_are_bad(work: Survey) -> None:
+    right = [Digest.of(work.root, name) for name in work.names]
+    wrong = dataclasses.replace(right[0], sha256="0" * 64)
+    unasked = dataclasses.replace(right[0], name="e")
+    for digests in ([wrong, *right[1:]], right[1:], [*right, right[0]], [*right, unasked]):
+        assert not verdict_of(work, digests, finished("t", "alpha")).is_good
+    assert not verdict_of(work, right, finished("t", "alpha", state="failed")).is_good
+
+
+def test_death_that_somebody_did_not_notice_is_bad(work: Survey) -> None:
+    digests = [Digest.of(work.root, name) for name in work.names]
+    verdict = verdict_of(work, digests, finished("t", "alpha"))
+    assert verdict.is_good
+    silent = dataclasses.replace(verdict, notices_ms={"alpha": 3.0, "beta": None})
+    assert not silent.is_good
+    assert "beta NOT" in summary_text(silent)
+
+
+def test_views_of_several_keepers_show_all_tasks_together() -> None:
+    one = {"node": {"name": "a"}, "tasks": [{"id": "1"}], "task_counts": {"ready": 1, "done": 2}}
+    two = {"node": {"name": "b"}, "tasks": [{"id": "2"}], "task_counts": {"done": 3}}
+    found = merged([one, two])
+    assert json.dumps(found["tasks"]) == '[{"id": "1"}, {"id": "2"}]'
+    assert found["task_counts"] == {"ready": 1, "done": 5}
+    assert found["node"] == {"name": "a"}
