@@ -1,0 +1,163 @@
+"""The data directory: identity, boot numbers, the lock, and every way it can be unusable."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from mesh.errors import DataDirectoryError, LocalProtocolError
+from mesh.runtime.datadir import FORMAT, open_data_dir
+
+
+def identity_of(path: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((path / "identity").read_text())
+    return found
+
+
+def test_a_new_directory_is_private_and_holds_a_fresh_identity(tmp_path: Path) -> None:
+    data = open_data_dir(tmp_path / "a" / "b", 1_000.7)
+    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
+    assert data.node_id != 0
+    assert data.boot == 1_001
+    assert data.mesh_id == 0
+    assert identity_of(data.path) == {
+        "format": 1,
+        "node_id": f"{data.node_id:016x}",
+        "boot": 1_001,
+        "mesh_id": "",
+    }
+    data.close()
+
+
+def test_each_start_takes_a_greater_boot_and_keeps_the_id(tmp_path: Path) -> None:
+    first = open_data_dir(tmp_path, 1_000)
+    first.close()
+    second = open_data_dir(tmp_path, 5)  # the clock went back
+    second.close()
+    third = open_data_dir(tmp_path, 9_000)
+    third.close()
+    assert first.node_id == second.node_id == third.node_id
+    assert (first.boot, second.boot, third.boot) == (1_001, 1_002, 9_001)
+
+
+def test_what_is_persisted_is_there_after_a_restart(tmp_path: Path) -> None:
+    data = open_data_dir(tmp_path, 1)
+    data.persist({"mesh_id": 0xABC})
+    data.persist({"boot": 77})
+    data.close()
+    again = open_data_dir(tmp_path, 1)
+    again.close()
+    assert (again.mesh_id, again.boot) == (0xABC, 78)
+
+
+def test_only_known_values_are_persisted(tmp_path: Path) -> None:
+    data = open_data_dir(tmp_path, 1)
+    with pytest.raises(LocalProtocolError):
+        data.persist({"colour": 3})
+    data.close()
+
+
+def test_a_directory_in_use_names_the_process_that_holds_it(tmp_path: Path) -> None:
+    data = open_data_dir(tmp_path, 1)
+    before = identity_of(tmp_path)
+    with pytest.raises(DataDirectoryError, match=f"in use by process {os.getpid()}"):
+        open_data_dir(tmp_path, 1)
+    assert identity_of(tmp_path) == before
+    data.close()
+    open_data_dir(tmp_path, 1).close()
+
+
+def test_a_foreign_directory_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(DataDirectoryError, match=r"no data directory of Mesh.*thesis\.tex"):
+        open_data_dir(tmp_path, 1)
+    assert os.listdir(tmp_path) == ["thesis.tex"]  # noqa: PTH208
+
+
+def test_a_start_that_died_between_lock_and_identity_is_no_foreign_directory(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "lock").write_text("1")
+    (tmp_path / "identity.new").write_text("{")
+    open_data_dir(tmp_path, 1).close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"\x00\xff",
+        b"[]",
+        b"[" * 3_000,
+        b'{"format": "1"}',
+        b'{"format": 1}',
+        b'{"format": 1, "node_id": "xyz", "boot": 1, "mesh_id": ""}',
+        b'{"format": 1, "node_id": "0000000000000000", "boot": 1, "mesh_id": ""}',
+        b'{"format": 1, "node_id": "00000000000000ab", "boot": -1, "mesh_id": ""}',
+        b'{"format": 1, "node_id": "00000000000000ab", "boot": 1, "mesh_id": 5}',
+        b'{"format": 1, "node_id": "00000000000000ab", "boot": 281474976710655, "mesh_id": ""}',
+    ],
+)
+def test_a_damaged_identity_is_refused_and_kept(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "identity").write_bytes(text)
+    with pytest.raises(DataDirectoryError, match=r"damaged.*expected.*found"):
+        open_data_dir(tmp_path, 1)
+    assert (tmp_path / "identity").read_bytes() == text
+
+
+def test_a_newer_format_says_to_upgrade(tmp_path: Path) -> None:
+    (tmp_path / "identity").write_text(json.dumps({"format": FORMAT + 1}))
+    with pytest.raises(DataDirectoryError, match="newer Mesh.*upgrade"):
+        open_data_dir(tmp_path, 1)
+
+
+def test_an_identity_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "identity").mkdir()
+    with pytest.raises(DataDirectoryError, match="damaged"):
+        open_data_dir(tmp_path, 1)
+
+
+def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataDirectoryError, match="Not a directory"):
+        open_data_dir(tmp_path / "file" / "data", 1)
+
+
+def test_an_unreadable_identity_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_data_dir(tmp_path, 1).close()
+    real_open = os.open
+
+    def refuse(path: object, flags: int, mode: int = 0o777) -> int:
+        if str(path).endswith("identity"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real_open(path, flags, mode)  # type: ignore[call-overload, no-any-return]
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(DataDirectoryError, match="can be read.*Permission denied"):
+        open_data_dir(tmp_path, 1)
+
+
+def test_a_full_disk_is_said_and_the_old_identity_survives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = open_data_dir(tmp_path, 1)
+    before = identity_of(tmp_path)
+
+    def full(_fd: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DataDirectoryError, match="No space left on device"):
+        data.persist({"mesh_id": 5})
+    assert data.mesh_id == 0
+    assert identity_of(tmp_path) == before
+    with pytest.raises(DataDirectoryError):
+        open_data_dir(tmp_path / "new", 1)
+    data.close()
