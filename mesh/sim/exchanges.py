@@ -1,0 +1,130 @@
+"""Requests and replies on streams between simulated hosts: reliable, and slow where packets are lost.
+
+A connection costs a round trip before the request. Where a cut is in the way the kernel tries again,
+ever more rarely, until the asker's own timeout. A host without the process refuses at once; one that
+is paused takes the connection (its kernel does) and answers when it goes on; one without power is
+silent. The asker hears of each exchange exactly once.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from mesh.core.address import Address
+from mesh.core.effects import StartExchange
+from mesh.errors import TransportError
+from mesh.sim.host import Host
+from mesh.sim.loop import Loop
+from mesh.sim.network import Network
+
+_FIRST_RETRY_S: Final = 0.2
+
+
+@dataclass(slots=True)
+class _Exchange:
+    asker: Host
+    session: int
+    source: Address
+    effect: StartExchange
+    deadline_s: float
+    retry_s: float = _FIRST_RETRY_S
+
+
+class Exchanges:
+    """All exchanges under way. Bytes go in and come out; it looks at none of them."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        network: Network,
+        host_at: Callable[[Address], Host | None],
+        ask: Callable[[Host, Address, bytes], bytes],
+        report: Callable[[Host, int, bytes | TransportError], None],
+    ) -> None:
+        self._loop = loop
+        self._network = network
+        self._host_at = host_at
+        self._ask = ask
+        self._report = report
+
+    def start(self, asker: Host, effect: StartExchange) -> None:
+        """Carry out one `StartExchange`."""
+        deadline_s = self._loop.now_s + effect.timeout_s / asker.clock.rate
+        exchange = _Exchange(asker, asker.session, asker.spec.address, effect, deadline_s)
+        asker.exchanges.add(effect.exchange_id)
+        asker.traffic.frames_sent += 1
+        asker.traffic.frame_bytes_sent += len(effect.data)
+        self._loop.schedule(deadline_s, self._expire, exchange)
+        self._connect(exchange)
+
+    def _connect(self, exchange: _Exchange) -> None:
+        now_s = self._loop.now_s
+        target = self._host_at(exchange.effect.to)
+        asker = exchange.asker
+        if (
+            target is None
+            or not target.is_powered
+            or not self._network.passes(asker.index, target.index)
+            or not self._network.passes(target.index, asker.index)
+        ):
+            self._retry(exchange, self._connect, exchange)
+            return
+        knocked_s = self._network.stream_arrival(now_s, asker.index, target.index)
+        opened_s = self._network.stream_arrival(knocked_s, target.index, asker.index)
+        if target.node is None:
+            refusal = TransportError("connection refused", errno.ECONNREFUSED)
+            self._loop.schedule(opened_s, self._deliver, (exchange, refusal))
+            return
+        arrival_s = self._network.stream_arrival(opened_s, asker.index, target.index)
+        self._loop.schedule(arrival_s, self._arrive, (exchange, target))
+
+    def _arrive(self, item: tuple[_Exchange, Host]) -> None:
+        exchange, target = item
+        if target.is_paused:
+            target.inbox.append((self._arrive, item))
+            return
+        if target.node is None:
+            reset = TransportError("connection reset", errno.ECONNRESET)
+            self._reply((exchange, target, reset))
+            return
+        reply = self._ask(target, exchange.source, exchange.effect.data)
+        if reply:
+            target.traffic.frames_sent += 1
+            target.traffic.frame_bytes_sent += len(reply)
+            self._reply((exchange, target, reply))
+        else:
+            self._reply((exchange, target, TransportError("connection closed without a reply")))
+
+    def _reply(self, item: tuple[_Exchange, Host, bytes | TransportError]) -> None:
+        exchange, target, reply = item
+        asker = exchange.asker
+        if not self._network.passes(target.index, asker.index):
+            self._retry(exchange, self._reply, item)
+            return
+        arrival_s = self._network.stream_arrival(self._loop.now_s, target.index, asker.index)
+        self._loop.schedule(arrival_s, self._deliver, (exchange, reply))
+
+    def _retry(self, exchange: _Exchange, action: Callable[..., None], argument: object) -> None:
+        again_s = self._loop.now_s + exchange.retry_s
+        exchange.retry_s *= 2
+        if again_s < exchange.deadline_s:
+            self._loop.schedule(again_s, action, argument)
+
+    def _deliver(self, item: tuple[_Exchange, bytes | TransportError]) -> None:
+        exchange, reply = item
+        asker = exchange.asker
+        exchange_id = exchange.effect.exchange_id
+        if asker.session != exchange.session or exchange_id not in asker.exchanges:
+            return
+        if asker.is_paused:
+            asker.inbox.append((self._deliver, item))
+            return
+        asker.exchanges.discard(exchange_id)
+        self._report(asker, exchange_id, reply)
+
+    def _expire(self, exchange: _Exchange) -> None:
+        timeout_s = exchange.effect.timeout_s
+        self._deliver((exchange, TransportError(f"no reply within {timeout_s:g} s")))

@@ -1,0 +1,201 @@
+"""One simulated machine: a clock of its own, a disk, and the node that runs there, if one does.
+
+The disk and the clock outlive the node, as they do on a real host. All that concerns one run of the
+node (a *session*) is dropped when it ends; whatever comes for an ended session is ignored.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeAlias
+
+from mesh.core.address import Address
+from mesh.core.effects import Effect
+from mesh.core.ids import NodeId
+from mesh.core.process import ProcessEvent
+from mesh.errors import TransportError
+from mesh.node.commands import Command
+from mesh.node.config import Metadata, NodeConfig, SwimConfig
+from mesh.node.view import View
+
+INBOX_DATAGRAMS_MAX: Final = 166  # what Linux's default receive buffer holds of 200-byte packets
+
+
+class SimNode(Protocol):
+    """All that the simulator uses of a node: bytes and values in, effects and views out."""
+
+    config: NodeConfig
+
+    def start(self, now: float, /) -> list[Effect]:
+        """Begin."""
+
+    def handle_datagram(self, now: float, source: Address, data: bytes, /) -> list[Effect]:
+        """Take a datagram."""
+
+    def handle_request(
+        self, now: float, source: Address, data: bytes, /
+    ) -> tuple[bytes, list[Effect]]:
+        """Take a request and return its reply; b"" closes the connection."""
+
+    def handle_exchange(
+        self, now: float, exchange_id: int, reply: bytes | TransportError, /
+    ) -> list[Effect]:
+        """Take the outcome of a `StartExchange`."""
+
+    def handle_resolved(
+        self, now: float, seed: str, addresses: tuple[Address, ...], /
+    ) -> list[Effect]:
+        """Take the outcome of a `Resolve`."""
+
+    def handle_process(self, now: float, event: ProcessEvent, /) -> list[Effect]:
+        """Take what a run did."""
+
+    def handle_command(self, now: float, command: Command, /) -> list[Effect]:
+        """Take a command."""
+
+    def handle_timeout(self, now: float, /) -> list[Effect]:
+        """Do what is due."""
+
+    def next_timeout(self) -> float | None:
+        """Return when something is due."""
+
+    def view(self, now: float, /) -> View:
+        """Return what people see."""
+
+    def check_invariants(self) -> None:
+        """Raise if the node contradicts itself."""
+
+
+NodeFactory: TypeAlias = Callable[[NodeConfig, int], SimNode]
+
+
+class Clock:
+    """A host's monotonic clock: it runs at `rate` of true time from an arbitrary start, and never back."""
+
+    __slots__ = ("_last_s", "offset_s", "rate")
+
+    def __init__(self, offset_s: float = 0.0, rate: float = 1.0) -> None:
+        self.offset_s = offset_s
+        self.rate = rate
+        self._last_s = offset_s
+
+    def read(self, true_s: float) -> float:
+        """Return what the clock shows at `true_s`."""
+        now = self.offset_s + self.rate * true_s
+        if now < self._last_s:  # the last digit's rounding
+            return self._last_s
+        self._last_s = now
+        return now
+
+    def read_at_least(self, true_s: float, deadline_s: float) -> float:
+        """Return the reading, lifted to `deadline_s` if only rounding keeps it below."""
+        now = self.read(true_s)
+        if now < deadline_s <= now + 1e-6:
+            self._last_s = now = deadline_s
+        return now
+
+    def true_time(self, reading_s: float) -> float:
+        """Return the true time at which the clock shows `reading_s`."""
+        return (reading_s - self.offset_s) / self.rate
+
+    def set_rate(self, true_s: float, rate: float) -> None:
+        """Run at another rate from `true_s` on; the reading does not jump."""
+        self.offset_s += (self.rate - rate) * true_s
+        self.rate = rate
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What a host has sent and received since it exists."""
+
+    datagrams_sent: int = 0
+    datagram_bytes_sent: int = 0
+    frames_sent: int = 0
+    frame_bytes_sent: int = 0
+    datagrams_received: int = 0
+    datagrams_lost_in_inbox: int = 0
+
+    @property
+    def packets_sent(self) -> int:
+        """Datagrams and frames together."""
+        return self.datagrams_sent + self.frames_sent
+
+    @property
+    def bytes_sent(self) -> int:
+        """Payload bytes of datagrams and frames together."""
+        return self.datagram_bytes_sent + self.frame_bytes_sent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSpec:
+    """What a host's user gives to `mesh join` there."""
+
+    name: str
+    address: Address
+    swim: SwimConfig
+    seeds: tuple[str, ...] = ()
+    is_name_given: bool = True
+    found: bool = False
+    expect: int = 0
+    meta: Metadata = field(default_factory=Metadata)
+
+
+class Host:
+    """A machine and the node on it. `session` counts the node's runs there."""
+
+    __slots__ = (
+        "_troubles",
+        "clean_since_s",
+        "clock",
+        "datagrams_waiting",
+        "disk",
+        "exchanges",
+        "identities",
+        "inbox",
+        "index",
+        "is_paused",
+        "is_powered",
+        "node",
+        "node_id",
+        "session",
+        "spec",
+        "started_s",
+        "traffic",
+        "wake_s",
+    )
+
+    def __init__(self, index: int, spec: HostSpec, clock: Clock) -> None:
+        self.index = index
+        self.spec = spec
+        self.clock = clock
+        self.disk: dict[str, int] = {}
+        self.identities = 0
+        self.node: SimNode | None = None
+        self.node_id = NodeId(0)
+        self.session = 0
+        self.started_s = 0.0
+        self.is_paused = False
+        self.is_powered = True
+        self.inbox: deque[tuple[Callable[[Any], None], Any]] = deque()
+        self.datagrams_waiting = 0
+        self.exchanges: set[int] = set()
+        self.wake_s: float | None = None
+        self.traffic = Traffic()
+        self.clean_since_s = 0.0
+        self._troubles = 0
+
+    @property
+    def is_clean(self) -> bool:
+        """Say whether no fault concerns this host just now."""
+        return self._troubles == 0
+
+    def begin_trouble(self) -> None:
+        """A fault concerns this host from now on."""
+        self._troubles += 1
+
+    def end_trouble(self, now_s: float) -> None:
+        """One fault concerns it no longer."""
+        self._troubles = max(0, self._troubles - 1)
+        self.clean_since_s = now_s

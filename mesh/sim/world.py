@@ -1,0 +1,377 @@
+"""The world round the nodes: carries out their effects in virtual time, as the real driver does.
+
+The order of effects, durable `Persist`, one outcome per exchange, silence after `Stop`: the rules are
+those of `mesh.core.effects`. What passes between nodes is bytes, and the world looks at none of them.
+
+Source: a cooperative simulation of unmodified nodes follows madsim and TigerBeetle's VOPR.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TextIO, assert_never
+
+from mesh.core import effects as fx
+from mesh.core.address import Address, numeric_host, split_host_port
+from mesh.core.events import Event
+from mesh.core.process import ProcessEvent
+from mesh.core.rng import stream
+from mesh.errors import LocalProtocolError, TransportError
+from mesh.node.commands import Command
+from mesh.sim.census import Census
+from mesh.sim.exchanges import Exchanges
+from mesh.sim.host import INBOX_DATAGRAMS_MAX, Clock, Host, HostSpec, NodeFactory
+from mesh.sim.loop import Loop
+from mesh.sim.network import Network
+from mesh.sim.runs import Runs, Workload, instant_success
+from mesh.sim.trace import Kind, Trace
+
+_RESOLVE_S: Final = 0.001
+_WAKES_AT_ONCE_MAX: Final = 1_000
+
+# Plain numbers: an enum's pack and compare would cost more than the rest of a record.
+_DATAGRAM: Final = int(Kind.DATAGRAM)
+_TIMEOUT: Final = int(Kind.TIMEOUT)
+_SEND: Final = int(Kind.SEND)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """An event, with the true time and the host that emitted it."""
+
+    at_s: float
+    observer: Host
+    event: Event
+
+
+def host_address(index: int) -> Address:
+    """Return the address of the host numbered `index`, from 0."""
+    return Address(str(ipaddress.IPv4Address("10.0.0.1") + index), 7946)
+
+
+class World:
+    """Hosts, the network between them, and everything that was observed.
+
+    Args:
+        seed: all randomness of the run comes from it.
+        make_node: builds the node to drive; the same class as in production.
+        network: the fault model.
+        workload: what commands do when nodes start them.
+        check: call `check_invariants` of a node after every input to it.
+        sink: gets one line for each record of the trace.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        make_node: NodeFactory,
+        network: Network,
+        *,
+        workload: Workload = instant_success,
+        check: bool = False,
+        sink: TextIO | None = None,
+    ) -> None:
+        self.seed = seed
+        self.network = network
+        self.trace = Trace(sink)
+        self.loop = Loop()
+        self.hosts: list[Host] = []
+        self.census = Census(seed)
+        self.names: dict[str, tuple[Address, ...]] = {}
+        self.events: list[Observed] = []
+        self.answers: list[tuple[float, Host, fx.Answer]] = []
+        self.stops: list[tuple[float, Host, fx.Stop]] = []
+        self.watchers: list[Callable[[Observed], None]] = []
+        self.acting: Host | None = None  # whose node was given the last input
+        self._make_node = make_node
+        self._check = check
+        self._by_address: dict[Address, Host] = {}
+        self._exchanges = Exchanges(
+            self.loop, network, self._by_address.get, self._on_request, self._on_exchange
+        )
+        self._runs = Runs(self.loop, workload, self._on_process)
+        self._wakes_at_once = 0
+        self._last_wake_s = -1.0
+
+    def add_host(self, spec: HostSpec, clock: Clock | None = None) -> Host:
+        """Add a machine with an empty disk and no node running."""
+        host = Host(len(self.hosts), spec, clock or Clock())
+        self.hosts.append(host)
+        self._by_address[spec.address] = host
+        return host
+
+    def boot(self, host: Host, spec: HostSpec | None = None) -> None:
+        """Start the node from the host's disk, with another `spec` (and address) if one is given."""
+        if host.node is not None:
+            raise LocalProtocolError(f"{host.spec.name} runs already")
+        if spec is not None:
+            if self._by_address.get(host.spec.address) is host:
+                del self._by_address[host.spec.address]
+            host.spec = spec
+            self._by_address[spec.address] = host
+        now_s = self.loop.now_s
+        host.session += 1
+        host.is_paused = False
+        host.is_powered = True
+        host.started_s = now_s
+        host.wake_s = None
+        config = self.census.enrol(host, now_s)
+        seed = stream(self.seed, f"node/{host.index}/{host.session}").getrandbits(64)
+        host.node = self._make_node(config, seed)
+        now = host.clock.read(now_s)
+        self.acting = host
+        self.trace.record(now_s, host.index, Kind.START, f"{config.boot}".encode())
+        self._carry_out(host, host.node.start(now))
+
+    def crash(self, host: Host, *, power: bool = True) -> None:
+        """End the process at once; memory is lost, the disk kept. Without power, nothing refuses either."""
+        host.node = None
+        host.session += 1
+        host.is_paused = False
+        host.is_powered = power
+        host.exchanges.clear()
+        self._empty_inbox(host)
+
+    def lose_disk(self, host: Host) -> None:
+        """Lose what the disk held: the next boot is a new node."""
+        host.disk = {}
+
+    def pause(self, host: Host) -> None:
+        """Stop the node in its tracks (SIGSTOP); its clock runs on, its socket fills up."""
+        host.is_paused = host.node is not None
+
+    def resume(self, host: Host, *, timers_first: bool = False) -> None:
+        """Let a paused node go on: what waited in its sockets comes at once, before or after its timers."""
+        if not host.is_paused:
+            return
+        host.is_paused = False
+        host.wake_s = None
+        if timers_first:
+            self._timeout(host)
+        self._empty_inbox(host)
+        if host.node is not None:
+            self._arm(host)
+
+    def command(self, host: Host, command: Command) -> None:
+        """Hand a command to a running, unpaused node."""
+        node = host.node
+        if node is None or host.is_paused:
+            raise LocalProtocolError(f"{host.spec.name} takes no command: it does not run")
+        now_s = self.loop.now_s
+        self.acting = host
+        self.trace.record_value(now_s, host.index, Kind.COMMAND, command)
+        self._carry_out(host, node.handle_command(host.clock.read(now_s), command))
+
+    def inject(self, host: Host, source: Address, data: bytes, *, as_request: bool = False) -> None:
+        """Hand bytes to a host as if they had come from `source`, by stream or by datagram."""
+        if not as_request:
+            self._receive((source, host.spec.address, data))
+        elif host.node is not None and not host.is_paused:
+            self._on_request(host, source, data)
+
+    def poke(self, host: Host) -> None:
+        """Let a node look at its timers though nothing may be due: harmless, by its contract."""
+        if host.node is not None and not host.is_paused:
+            now_s = self.loop.now_s
+            self.acting = host
+            self.trace.record(now_s, host.index, _TIMEOUT, b"early")
+            self._carry_out(host, host.node.handle_timeout(host.clock.read(now_s)))
+
+    def run_for(self, duration_s: float) -> None:
+        """Let so much true time pass."""
+        self.loop.run_until(self.loop.now_s + duration_s)
+
+    def host_at(self, address: Address) -> Host | None:
+        """Return the host that has this address."""
+        return self._by_address.get(address)
+
+    # Inputs
+
+    def _receive(self, packet: tuple[Address, Address, bytes]) -> None:
+        source, to, data = packet
+        host = self._by_address.get(to)
+        if host is None or host.node is None:
+            return
+        if host.is_paused:
+            if host.datagrams_waiting >= INBOX_DATAGRAMS_MAX:
+                host.traffic.datagrams_lost_in_inbox += 1
+                return
+            host.datagrams_waiting += 1
+            host.inbox.append((self._receive, packet))
+            return
+        now_s = self.loop.now_s
+        self.acting = host
+        host.traffic.datagrams_received += 1
+        self.trace.record(now_s, host.index, _DATAGRAM, data)
+        self._carry_out(host, host.node.handle_datagram(host.clock.read(now_s), source, data))
+
+    def _on_request(self, host: Host, source: Address, data: bytes) -> bytes:
+        node = host.node
+        if node is None:
+            return b""
+        now_s = self.loop.now_s
+        self.acting = host
+        self.trace.record(now_s, host.index, Kind.REQUEST, data)
+        reply, effects = node.handle_request(host.clock.read(now_s), source, data)
+        self.trace.record(now_s, host.index, Kind.REPLY, reply)
+        self._carry_out(host, effects)
+        return reply
+
+    def _on_exchange(self, host: Host, exchange_id: int, reply: bytes | TransportError) -> None:
+        node = host.node
+        if node is None:
+            return
+        now_s = self.loop.now_s
+        self.acting = host
+        data = reply if isinstance(reply, bytes) else str(reply).encode()
+        self.trace.record(now_s, host.index, Kind.EXCHANGE, data)
+        self._carry_out(host, node.handle_exchange(host.clock.read(now_s), exchange_id, reply))
+
+    def _on_process(self, host: Host, event: ProcessEvent) -> None:
+        node = host.node
+        if node is None:
+            return
+        now_s = self.loop.now_s
+        self.acting = host
+        self.trace.record_value(now_s, host.index, Kind.PROCESS, event)
+        self._carry_out(host, node.handle_process(host.clock.read(now_s), event))
+
+    def _on_resolved(self, item: tuple[Host, int, str]) -> None:
+        host, session, seed = item
+        node = host.node
+        if node is None or host.session != session:
+            return
+        if host.is_paused:
+            host.inbox.append((self._on_resolved, item))
+            return
+        name, port = split_host_port(seed)
+        numeric = numeric_host(name)
+        found = (Address(numeric, port),) if numeric else self.names.get(name, ())
+        now_s = self.loop.now_s
+        self.acting = host
+        self.trace.record_value(now_s, host.index, Kind.RESOLVED, (seed, found))
+        self._carry_out(host, node.handle_resolved(host.clock.read(now_s), seed, found))
+
+    def _wake(self, item: tuple[Host, int, float]) -> None:
+        host, session, at_s = item
+        if host.session == session and host.wake_s == at_s:
+            host.wake_s = None
+            if not host.is_paused:
+                self._timeout(host)
+
+    def _timeout(self, host: Host) -> None:
+        node = host.node
+        deadline = node.next_timeout() if node is not None else None
+        if node is None or deadline is None:
+            return
+        now_s = self.loop.now_s
+        now = host.clock.read_at_least(now_s, deadline)
+        if now < deadline:
+            self._arm(host)
+            return
+        if now_s != self._last_wake_s:
+            self._last_wake_s = now_s
+            self._wakes_at_once = 0
+        self._wakes_at_once += 1
+        if self._wakes_at_once > _WAKES_AT_ONCE_MAX + 10 * len(self.hosts):
+            raise LocalProtocolError(f"{host.spec.name} sets its timers in the past, for ever")
+        self.acting = host
+        self.trace.record(now_s, host.index, _TIMEOUT, b"")
+        self._carry_out(host, node.handle_timeout(now))
+
+    def _empty_inbox(self, host: Host) -> None:
+        waiting = list(host.inbox)
+        host.inbox.clear()
+        host.datagrams_waiting = 0
+        for action, argument in waiting:
+            action(argument)
+
+    # Effects
+
+    def _carry_out(self, host: Host, effects: list[fx.Effect]) -> None:
+        for effect in effects:
+            if type(effect) is fx.SendDatagram:
+                self._send(host, effect)
+            else:
+                self._act(host, effect)
+                if host.node is None:  # stopped
+                    return
+        if self._check and host.node is not None:
+            host.node.check_invariants()
+        self._arm(host)
+
+    def _send(self, host: Host, effect: fx.SendDatagram) -> None:
+        now_s = self.loop.now_s
+        to, data = effect.to, effect.data
+        host.traffic.datagrams_sent += 1
+        host.traffic.datagram_bytes_sent += len(data)
+        self.trace.record(now_s, host.index, _SEND, data)
+        target = self._by_address.get(to)
+        if target is not None and target.is_powered:
+            packet = (host.spec.address, to, data)
+            for arrival_s in self.network.datagram_arrivals(now_s, host.index, target.index):
+                self.loop.schedule(arrival_s, self._receive, packet)
+
+    def _act(self, host: Host, effect: fx.Effect) -> None:
+        now_s = self.loop.now_s
+        match effect:
+            case fx.SendDatagram():
+                self._send(host, effect)
+            case fx.StartExchange():
+                self.trace.record(now_s, host.index, Kind.ASK, effect.data)
+                self._exchanges.start(host, effect)
+            case fx.Emit():
+                self._emit(host, effect.event)
+            case fx.Persist():
+                self._persist(host, effect)
+            case fx.Resolve():
+                self._note(host, Kind.RESOLVE, effect)
+                item = (host, host.session, effect.seed)
+                self.loop.schedule(now_s + _RESOLVE_S, self._on_resolved, item)
+            case fx.Answer():
+                self._note(host, Kind.ANSWER, effect)
+                self.answers.append((now_s, host, effect))
+            case fx.StartProcess():
+                self._note(host, Kind.RUN, effect)
+                self._runs.start(host, effect)
+            case fx.ReadOutput():
+                self._runs.read(host, effect)
+            case fx.StopProcess():
+                self._note(host, Kind.RUN, effect)
+                self._runs.stop(host, effect)
+            case fx.TaskChanged():
+                pass  # nobody watches here
+            case fx.Stop():
+                self._note(host, Kind.STOP, effect)
+                self.stops.append((now_s, host, effect))
+                self.crash(host)
+            case _:
+                assert_never(effect)
+
+    def _note(self, host: Host, kind: Kind, value: object) -> None:
+        self.trace.record_value(self.loop.now_s, host.index, kind, value)
+
+    def _emit(self, host: Host, event: Event) -> None:
+        self._note(host, Kind.EMIT, event)
+        observed = Observed(self.loop.now_s, host, event)
+        self.events.append(observed)
+        for watcher in self.watchers:
+            watcher(observed)
+
+    def _persist(self, host: Host, effect: fx.Persist) -> None:
+        self._note(host, Kind.PERSIST, sorted(effect.values.items()))
+        host.disk.update(effect.values)
+        if "boot" in effect.values:
+            self.census.add_boot(host, effect.values["boot"])
+
+    def _arm(self, host: Host) -> None:
+        node: Any = host.node
+        deadline = node.next_timeout()
+        if deadline is None:
+            return
+        at_s = host.clock.true_time(deadline)
+        if host.wake_s is None or at_s < host.wake_s:
+            host.wake_s = at_s
+            self.loop.schedule(at_s, self._wake, (host, host.session, at_s))
