@@ -61,9 +61,9 @@ def _banned(node: ast.expr, imported: dict[str, str]) -> str:
         full = _full_name(node, imported)
         if _is_entropy(full) or (full.startswith("datetime.") and node.attr in _CLOCKS):
             return f"uses {full}"
-    is_empty_call = isinstance(node, ast.Call) and not node.args and not node.keywords
-    if is_empty_call and _full_name(node.func, imported) == "random.Random":
-        return "random.Random without a seed draws entropy"
+    if isinstance(node, ast.Call) and not node.args and not node.keywords:
+        called = _full_name(node.func, imported)
+        return "random.Random without a seed draws entropy" if called == "random.Random" else ""
     return ""
 
 
