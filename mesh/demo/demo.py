@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from mesh.demo.display import Display, open_display
 from mesh.demo.fleet import Fleet, NodeProcess, wait_until
-from mesh.demo.job import Digest
+from mesh.demo.job import Digest, counted_lines
 from mesh.demo.summary import Verdict, judge, summary_text
 from mesh.demo.survey import Survey, survey
 from mesh.demo.witness import Collector, Witness
@@ -148,7 +148,7 @@ def collect_results(run: Run) -> None:
         if time.monotonic() > deadline:
             raise DemoError(f"only {done} of {len(run.work.batches)} tasks ended; see --keep")
     for task_id in run.batch_of:
-        for line in run.tasks.output[task_id].decode("utf-8", "replace").splitlines():
+        for line in counted_lines(run.tasks.output[task_id].decode("utf-8", "replace")):
             try:
                 run.digests.append(Digest.from_line(line))
             except ValueError:

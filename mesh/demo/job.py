@@ -1,5 +1,8 @@
 """The demo's work: compress and hash files, one line of JSON for each.
 
+A command that may run again says where it begins, because what a lost attempt had printed already was
+delivered: only what follows the last `BEGIN` line counts.
+
 Run as `python -m mesh.demo.job ROOT FILE…`, anywhere in the mesh; the command is ordinary and knows
 nothing of Mesh. It is the polite kind: it runs at a low priority, so that a busy host stays usable.
 """
@@ -16,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+BEGIN: Final = "begin"
 NICE: Final = 10
 PIECE_BYTES: Final = 1 << 20
 
@@ -56,10 +60,16 @@ class Digest:
         return cls(name, sha256, count, compressed_bytes)
 
 
+def counted_lines(output: str) -> list[str]:
+    """Return the lines of the last attempt in a task's output."""
+    return output.rpartition(f"\n{BEGIN}\n")[2].splitlines()
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Print the digest of every file given, in the order given."""
+    """Print `BEGIN`, then the digest of every file given, in the order given."""
     root, *names = arguments
     os.nice(NICE)
+    print(f"\n{BEGIN}", flush=True)
     for name in names:
         print(Digest.of(Path(root), name).to_line(), flush=True)
     return 0
