@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: object) -> None:
         settings.setdefault("allow_abbrev", False)
-        super().__init__(**settings)  # type: ignore[arg-type]
+        super().__init__(**settings)  # type: ignore[arg-type]  # handed on as they came
 
     def error(self, message: str) -> NoReturn:
         """Raise the ConfigError for `message` in place of printing a usage and leaving."""

@@ -1,1 +1,1 @@
-"""demo."""
+"""The demo: three real nodes, real work, and one node killed in the middle."""

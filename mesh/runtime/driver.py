@@ -31,21 +31,21 @@ LOAD_INTERVAL_S: Final = 1.0
 class DrivenNode(Protocol):
     """What a driver needs of a node; `mesh.node.node.Node` has it."""
 
-    def start(self, now: float) -> list[fx.Effect]: ...  # noqa: D102
-    def handle_datagram(self, now: float, source: Address, data: bytes) -> list[fx.Effect]: ...  # noqa: D102
-    def handle_request(  # noqa: D102
+    def start(self, now: float) -> list[fx.Effect]: ...  # noqa: D102 - Node says it
+    def handle_datagram(self, now: float, source: Address, data: bytes) -> list[fx.Effect]: ...  # noqa: D102 - Node says it
+    def handle_request(  # noqa: D102 - Node says it
         self, now: float, source: Address, data: bytes
     ) -> tuple[bytes, list[fx.Effect]]: ...
-    def handle_exchange(  # noqa: D102
+    def handle_exchange(  # noqa: D102 - Node says it
         self, now: float, exchange_id: int, reply: bytes | TransportError
     ) -> list[fx.Effect]: ...
-    def handle_resolved(  # noqa: D102
+    def handle_resolved(  # noqa: D102 - Node says it
         self, now: float, seed: str, addresses: tuple[Address, ...]
     ) -> list[fx.Effect]: ...
-    def handle_process(self, now: float, event: ProcessEvent) -> list[fx.Effect]: ...  # noqa: D102
-    def handle_command(self, now: float, command: Command) -> list[fx.Effect]: ...  # noqa: D102
-    def handle_timeout(self, now: float) -> list[fx.Effect]: ...  # noqa: D102
-    def next_timeout(self) -> float | None: ...  # noqa: D102
+    def handle_process(self, now: float, event: ProcessEvent) -> list[fx.Effect]: ...  # noqa: D102 - Node says it
+    def handle_command(self, now: float, command: Command) -> list[fx.Effect]: ...  # noqa: D102 - Node says it
+    def handle_timeout(self, now: float) -> list[fx.Effect]: ...  # noqa: D102 - Node says it
+    def next_timeout(self) -> float | None: ...  # noqa: D102 - Node says it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -179,7 +179,7 @@ class Terminal:
             os.write(self._fd_out, _LEAVE)
         with contextlib.suppress(termios.error, OSError):
             termios.tcflush(self.fd_in, termios.TCIFLUSH)
-            termios.tcsetattr(self.fd_in, termios.TCSANOW, settings)  # type: ignore[arg-type]
+            termios.tcsetattr(self.fd_in, termios.TCSANOW, settings)  # type: ignore[arg-type]  # what tcgetattr gave
 
 
 @contextlib.contextmanager

@@ -66,7 +66,7 @@ def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     """Start `mesh …` in a session of its own; whatever still runs at the end is ended by its id."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def begin(*arguments: str, **settings: Any) -> subprocess.Popen[bytes]:  # noqa: ANN401
+    def begin(*arguments: str, **settings: Any) -> subprocess.Popen[bytes]:  # noqa: ANN401 - handed on to Popen
         settings.setdefault("stdin", subprocess.DEVNULL)
         settings.setdefault("stdout", subprocess.PIPE)
         settings.setdefault("stderr", subprocess.PIPE)

@@ -76,7 +76,7 @@ def test_a_foreign_directory_is_refused_and_left_as_it_was(tmp_path: Path) -> No
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(DataDirectoryError, match=r"no data directory of Mesh.*thesis\.tex"):
         open_data_dir(tmp_path, 1)
-    assert os.listdir(tmp_path) == ["thesis.tex"]  # noqa: PTH208
+    assert os.listdir(tmp_path) == ["thesis.tex"]  # noqa: PTH208 - names are wanted
 
 
 def test_a_start_that_died_between_lock_and_identity_is_no_foreign_directory(
@@ -112,7 +112,7 @@ def test_a_damaged_identity_is_refused_and_kept(tmp_path: Path, text: bytes) -> 
 
 def test_a_newer_format_says_to_upgrade(tmp_path: Path) -> None:
     (tmp_path / "identity").write_text(json.dumps({"format": FORMAT + 1}))
-    with pytest.raises(DataDirectoryError, match="newer Mesh.*upgrade"):
+    with pytest.raises(DataDirectoryError, match=r"newer Mesh.*upgrade"):
         open_data_dir(tmp_path, 1)
 
 
@@ -128,19 +128,17 @@ def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
         open_data_dir(tmp_path / "file" / "data", 1)
 
 
-def test_an_unreadable_identity_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_identity_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_data_dir(tmp_path, 1).close()
     real_open = os.open
 
     def refuse(path: object, flags: int, mode: int = 0o777) -> int:
         if str(path).endswith("identity"):
             raise PermissionError(errno.EACCES, "Permission denied")
-        return real_open(path, flags, mode)  # type: ignore[call-overload, no-any-return]
+        return real_open(path, flags, mode)  # type: ignore[call-overload, no-any-return]  # a stand-in
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(DataDirectoryError, match="can be read.*Permission denied"):
+    with pytest.raises(DataDirectoryError, match=r"can be read.*Permission denied"):
         open_data_dir(tmp_path, 1)
 
 

@@ -13,8 +13,9 @@ from tests.tidy.source import ROOT, Source
 _CITATION = re.compile(r"\[([A-Za-z][A-Za-z-]*)(?:[ ,]*§[^\]]*)?\]")
 _SECTION = re.compile(r"§(\d+(?:\.\d+)*)")
 _KEY = re.compile(r"^\*\*\[([A-Za-z-]+)\]\*\*", re.MULTILINE)
-_NOQA = re.compile(r"#\s*noqa\b(:\s*[A-Z0-9, ]+)?(?P<reason>.*)")
-_IGNORE = re.compile(r"#\s*type:\s*ignore(\[[a-z, -]+\])?(?P<reason>.*)")
+_NOQA = re.compile(r"#\s*noqa\b(?P<rules>:\s*[A-Z]+[0-9]+(?:, ?[A-Z]+[0-9]+)*)?(?P<reason>.*)")
+_IGNORE = re.compile(r"#\s*type:\s*ignore(?P<rules>\[[a-z, -]+\])?(?P<reason>.*)")
+_FORMS = "# noqa: CODE - why; # type: ignore[code]  # why"
 # Spelled with classes of one letter, so that this file passes its own rules.
 _MACHINE = re.compile(r"(?<![\w.~}])/(?:[w]ork|[r]oot|[h]ome|[U]sers|[m]nt)/\w")
 _UNFINISHED = re.compile(r"\b(?:[T]ODO|[F]IXME|[X]XX|[H]ACK)\b")
@@ -67,15 +68,22 @@ def _sources_part(docstring: str) -> str:
 
 
 def suppressions(source: Source) -> Iterator[str]:
-    """Whoever tells a tool to look away says which rule, and why."""
+    """Whoever tells a tool to look away says which rule, and why: behind it, or in a comment just above.
+
+    A table's rows may share the reason of the row above.
+    """
+    explained: dict[int, str] = {}  # the line -> the rules looked away from; "" for a plain comment
     for line, comment in _comments(source.text):
-        for pattern, form in (
-            (_NOQA, "# noqa: CODE - reason"),
-            (_IGNORE, "# type: ignore[code]  # reason"),
-        ):
-            found = pattern.search(comment)
-            if found and not (found[1] and len(found["reason"].strip(" -#")) > 5):
-                yield f"{line}: expected {form!r}, found {comment!r}"
+        found = _NOQA.search(comment) or _IGNORE.search(comment)
+        if found is None:
+            explained[line] = ""
+            continue
+        rules = (found["rules"] or "").strip(": []")
+        has_reason = len(found["reason"].strip(" -#")) > 5 or explained.get(line - 1) in {"", rules}
+        if rules and has_reason:
+            explained[line] = rules
+        else:
+            yield f"{line}: expected a rule and a reason ({_FORMS}), found {comment!r}"
 
 
 def _comments(text: str) -> Iterator[tuple[int, str]]:

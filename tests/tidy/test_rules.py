@@ -93,6 +93,7 @@ HOUSE = [
         (
             "x = 1  # no" + "qa",
             "x = 1  # no" + "qa: E501",
+            "x = 1  # no" + "qa: E501 - a table\ny = 1  # no" + "qa: E741",
             "x = 1  # type: " + "ignore",
             "x = 1  # type: " + "ignore[misc]",
         ),
@@ -119,6 +120,8 @@ FINE = [
     (prose.citations, '"""A module.\n\nSource: [SWIM §4.2].\n"""'),
     (prose.suppressions, "x = 1  # no" + "qa: E501 - a table reads better"),
     (prose.suppressions, "x = 1  # type: " + "ignore[misc]  # the stub is wrong"),
+    (prose.suppressions, "# A table reads better.\nx = 1  # no" + "qa: E501"),
+    (prose.suppressions, "x = 1  # no" + "qa: E501 - a table\ny = 1  # no" + "qa: E501"),
     (prose.machine_paths, "echo > /dev/null; ls /proc/self/fd"),
 ]
 
