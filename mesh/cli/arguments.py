@@ -7,6 +7,7 @@ Every wrong value raises a ConfigError that says what was expected, what was fou
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias, TypeVar
 
@@ -68,11 +69,16 @@ def data_dir(options: argparse.Namespace) -> Path:
     return Path(options.data).expanduser() if options.data else default_data_dir()
 
 
+def is_number(text: str) -> bool:
+    """Say whether these are digits, few enough that int() takes them."""
+    return re.fullmatch(r"[0-9]{1,20}", text) is not None
+
+
 def whole_number(flag: str, low: int, high: int) -> Callable[[str], int]:
     """Return the reader of a whole number from `low` to `high`, both inclusive."""
 
     def read(text: str) -> int:
-        if text.isascii() and text.isdigit() and low <= int(text) <= high:
+        if is_number(text) and low <= int(text) <= high:
             return int(text)
         raise ConfigError(f"{flag} expects a whole number from {low} to {high}, found {text!r}")
 
@@ -113,7 +119,7 @@ def amount(flag: str) -> Callable[[str], tuple[str, int]]:
 
     def read(text: str) -> tuple[str, int]:
         key, value = read_pair(text)
-        if value.isascii() and value.isdigit() and int(value) <= AMOUNT_MAX:
+        if is_number(value) and int(value) <= AMOUNT_MAX:
             return key, int(value)
         raise ConfigError(
             f"{flag} expects KEY=NUMBER with a whole number up to {AMOUNT_MAX}, found {text!r}; "

@@ -9,6 +9,7 @@ from mesh.cli.arguments import (
     EXPECT_MAX,
     SLOTS_MAX,
     Commands,
+    Parser,
     add_command,
     add_data,
     amount,
@@ -54,22 +55,7 @@ def add_commands(commands: Commands) -> None:
         default=None,
         help="what others are told to send to (default: what is bound)",
     )
-    join.add_argument(
-        "--slots",
-        metavar="N",
-        type=whole_number("--slots", 0, SLOTS_MAX),
-        default=None,
-        help="how many tasks run here at once (default: the number of processors; 0: none)",
-    )
-    join.add_argument("--pool", metavar="NAME", default="default", help="default: default")
-    join.add_argument("--class", metavar="NAME", default="general", help="default: general")
-    for flag, metavar, reader, text in (
-        ("--label", "KEY=VALUE", pair("--label"), "what tasks may ask for"),
-        ("--offer", "KEY=N", amount("--offer"), "an amount that tasks' needs count against"),
-    ):
-        join.add_argument(
-            flag, metavar=metavar, type=reader, action="append", default=[], help=text
-        )
+    _add_offers(join)
     join.add_argument(
         "--profile",
         metavar="NAME",
@@ -89,6 +75,26 @@ def add_commands(commands: Commands) -> None:
     )
     leave = add_command(commands, "leave", run_leave, "let this host's node leave and stop")
     add_data(leave)
+
+
+def _add_offers(join: Parser) -> None:
+    """Add what this node offers to tasks."""
+    join.add_argument(
+        "--slots",
+        metavar="N",
+        type=whole_number("--slots", 0, SLOTS_MAX),
+        default=None,
+        help="how many tasks run here at once (default: the number of processors; 0: none)",
+    )
+    join.add_argument("--pool", metavar="NAME", default="default", help="default: default")
+    join.add_argument("--class", metavar="NAME", default="general", help="default: general")
+    for flag, metavar, reader, text in (
+        ("--label", "KEY=VALUE", pair("--label"), "what tasks may ask for"),
+        ("--offer", "KEY=N", amount("--offer"), "an amount that tasks' needs count against"),
+    ):
+        join.add_argument(
+            flag, metavar=metavar, type=reader, action="append", default=[], help=text
+        )
 
 
 def run_join(options: argparse.Namespace) -> int:

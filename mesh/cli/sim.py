@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from mesh.cli.arguments import Commands, add_command, add_json, decimal, whole_number
+from mesh.cli.arguments import Commands, add_command, add_json, decimal, is_number, whole_number
 from mesh.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def add_commands(commands: Commands) -> None:
 
 def _seed_range(text: str) -> range:
     first, dots, last = text.partition("..")
-    if dots and first.isdigit() and last.isdigit() and int(first) <= int(last) <= SEED_MAX:
+    if dots and is_number(first) and is_number(last) and int(first) <= int(last) <= SEED_MAX:
         seeds = range(int(first), int(last) + 1)
         if len(seeds) <= SWEEP_SEEDS_MAX:
             return seeds
