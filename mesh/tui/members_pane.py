@@ -137,7 +137,7 @@ def _for(member: MemberRow, width: int, at: float) -> Line:
 
 
 def _rtt(member: MemberRow, width: int) -> Line:
-    if member.is_self:
+    if member.is_self or not _is_there(member):
         return [Segment(fit("-", width, "right"), DIM)]
     return [Segment(fit(milliseconds(member.rtt_ms), width, "right"), _tone(member))]
 
@@ -149,7 +149,7 @@ def _slots_text(member: MemberRow) -> str:
 
 def _slots(member: MemberRow, width: int) -> Line:
     if not member.slots or not _is_there(member):
-        return [Segment("-" if member.slots is None else str(member.slots), DIM)]
+        return [Segment("-", DIM)]
     if member.used is None:
         return [Segment(f"?/{member.slots}", DIM)]
     text = f" {member.used}/{member.slots}"

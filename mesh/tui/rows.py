@@ -231,8 +231,6 @@ class EventRow:
 
     @property
     def is_routine(self) -> bool:
-        """Say whether this is a task going its ordinary way: the tasks' own pane shows that."""
-        is_first_or_none = self.cause in {"", "first"}
-        return (
-            self.kind == "task" and is_first_or_none and self.state in {"ready", "leased", "done"}
-        )
+        """Say whether this is a task going its way: the tasks' own pane shows that."""
+        is_lost = self.state == "ready" and self.cause not in {"", "first"}
+        return self.kind == "task" and self.state in {"ready", "leased", "done"} and not is_lost

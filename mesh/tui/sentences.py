@@ -38,7 +38,8 @@ def sentence(event: EventRow) -> tuple[str, str]:
     }
     if event.kind == "refute" and event.member == event.observer:
         return event.observer, event.detail
-    known = _PHRASES.get(event.kind)
+    is_again = event.kind == "task" and event.state == "ready"
+    known = "took task {task} back" if is_again else _PHRASES.get(event.kind)
     phrase = known.format(**subject) if known else f"{event.kind or '?'} {event.member}".rstrip()
     cause = f" ({event.cause})" if event.cause else ""
     more = event.evidence if event.kind in _PLAIN_KINDS else event.detail or event.evidence

@@ -57,15 +57,20 @@ def test_events_are_bounded_and_newest_first() -> None:
     assert board.events[0].member == f"n{EVENTS_MAX + 9}"
 
 
-def test_routine_of_tasks_is_no_event_but_a_run_again_is() -> None:
+def test_routine_of_tasks_is_no_event_but_a_lost_or_failed_one_is() -> None:
     board = Board()
-    board.fold({"event": event_json("task", "n2", 3, state="leased", cause="first")})
-    board.fold({"event": event_json("task", "n2", 2, state="done")})
-    board.fold({"event": event_json("task", "n3", 1, state="leased", cause="crash")})
-    board.fold({"event": event_json("task", "n3", 0, state="failed")})
+    for state, cause in [
+        ("ready", ""),
+        ("leased", "first"),
+        ("done", ""),
+        ("ready", "crash"),
+        ("leased", "crash"),
+        ("failed", ""),
+    ]:
+        board.fold({"event": event_json("task", "n2", 3, state=state, cause=cause)})
     assert [(event.state, event.cause) for event in board.events] == [
         ("failed", ""),
-        ("leased", "crash"),
+        ("ready", "crash"),
     ]
 
 

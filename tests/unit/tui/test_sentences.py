@@ -19,6 +19,11 @@ from tests.unit.tui.boards import event_json
         ("refute", {}, ("n1 heard n3 refute", "")),
         ("refute", {"member": "n1", "detail": "refuted 'dead'"}, ("n1", "refuted 'dead'")),
         ("task", {"task_id": "t1", "state": "failed"}, ("n1 saw task t1 failed", "")),
+        (
+            "task",
+            {"task_id": "t1", "state": "ready", "cause": "crash", "detail": "n3 died"},
+            ("n1 took task t1 back (crash)", "n3 died"),
+        ),
         ("seek", {"detail": "trying again"}, ("n1 seeks a mesh", "trying again")),
         ("eclipse{", {}, ("n1 eclipse{ n3", "")),
     ],
