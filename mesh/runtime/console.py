@@ -16,19 +16,22 @@ from typing import Final
 from mesh.core.events import Event, EventKind
 
 LINE_BYTES_MAX: Final = 2_048  # below PIPE_BUF: a pipe that is ready takes it whole
-SEEK_PAUSE_S: Final = 10.0
 
-_WORDS: Final = {
-    EventKind.FOUND: "founded a mesh",
-    EventKind.ENTER: "entered the mesh",
-    EventKind.JOIN: "joined",
-    EventKind.RETURN: "is back",
-    EventKind.DEAD: "is dead",
-    EventKind.LEAVE: "left",
-    EventKind.CONFLICT: "conflicts with another",
-    EventKind.SEEK: "no seed answered yet, trying again",
-    EventKind.WARN: "warning",
-}
+_SHOWN: Final = frozenset(
+    {
+        EventKind.FOUND,
+        EventKind.ENTER,
+        EventKind.JOIN,
+        EventKind.RETURN,
+        EventKind.DEAD,
+        EventKind.LEAVE,
+        EventKind.CONFLICT,
+        EventKind.SEEK,
+        EventKind.WARN,
+    }
+)
+_WHOLE: Final = frozenset({EventKind.CONFLICT, EventKind.SEEK, EventKind.WARN})
+"""Their details are sentences of their own; the others' begin with what the member did."""
 
 
 class Console:
@@ -43,7 +46,6 @@ class Console:
         self._wall = wall
         self._poll = select.poll()
         self._poll.register(fd, select.POLLOUT)
-        self._sought = -SEEK_PAUSE_S
 
     def say(self, text: str) -> None:
         """Write one line with the local time, or drop it; when quiet, write nothing."""
@@ -65,20 +67,16 @@ class Console:
 
     def show(self, event: Event) -> None:
         """Write the line of an event that people wait for; others are left to `mesh events`."""
-        words = _WORDS.get(event.kind)
-        if words is None:
-            return
-        if event.kind is EventKind.SEEK:
-            now = time.monotonic()
-            if now - self._sought < SEEK_PAUSE_S:
-                return
-            self._sought = now
-        self.say(event_line(event, words))
+        if event.kind in _SHOWN:
+            self.say(event_line(event))
 
 
-def event_line(event: Event, words: str) -> str:
-    """Return one line: who, what, why."""
-    cause = f" ({event.cause})" if event.cause else ""
-    head = f"{event.member} {words}{cause}" if event.member else f"{words}{cause}"
-    detail = event.detail or (event.evidence[0] if event.evidence else "")
-    return f"{head}: {detail}" if detail else head
+def event_line(event: Event) -> str:
+    """Return one line: who, what, and the evidence for it."""
+    detail = event.detail or event.kind.value
+    parts = [detail if event.kind in _WHOLE else f"{event.member} {detail}"]
+    if event.cause:
+        parts.append(event.cause)
+    parts += event.evidence[:1]
+    prefix = "warning: " if event.kind is EventKind.WARN else ""
+    return prefix + "; ".join(parts)

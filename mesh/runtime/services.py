@@ -102,6 +102,8 @@ class Services:
             pieces, task = self._take_watch(watcher_id)
             for stream, data in pieces:
                 await client.item({"stream": stream, "data": data})
+            if task is not None and "watch_error" in task:
+                raise CommandRefused(task["watch_error"])
             if task is not None:
                 return task
             if not pieces:

@@ -132,10 +132,10 @@ def test_an_unreadable_identity_is_refused(tmp_path: Path, monkeypatch: pytest.M
     open_data_dir(tmp_path, 1).close()
     real_open = os.open
 
-    def refuse(path: object, flags: int, mode: int = 0o777) -> int:
+    def refuse(path: str | Path, flags: int, mode: int = 0o777) -> int:
         if str(path).endswith("identity"):
             raise PermissionError(errno.EACCES, "Permission denied")
-        return real_open(path, flags, mode)  # type: ignore[call-overload, no-any-return]  # a stand-in
+        return real_open(path, flags, mode)  # a stand-in
 
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(DataDirectoryError, match=r"can be read.*Permission denied"):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 import trio
@@ -15,6 +16,8 @@ import trio
 from mesh.core.effects import StartProcess
 from mesh.core.process import ProcessEvent, ProcessExit, ProcessOutput
 from mesh.runtime.executor import PIECE_BYTES_MAX, Executor
+
+Until: TypeAlias = Callable[[Callable[[], bool]], Awaitable[None]]
 
 
 class Bench:
@@ -84,12 +87,6 @@ def is_running(pid: int) -> bool:
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
-
-
-async def until_gone(pid: int) -> None:
-    with trio.fail_after(10):
-        while is_running(pid):
-            await trio.sleep(0.01)
 
 
 async def test_output_and_exit_code_come_back() -> None:
@@ -192,28 +189,30 @@ async def test_a_stream_waits_after_each_piece_until_it_is_read_on() -> None:
         assert all(len(e.data) <= PIECE_BYTES_MAX for e in b.events if isinstance(e, ProcessOutput))
 
 
-async def test_output_left_in_the_pipe_survives_the_command() -> None:
+async def test_output_left_in_the_pipe_survives_the_command(
+    until: Until, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mesh.runtime.executor.LINGER_S", 0.05)
     async with bench(is_patient=True) as b:
         b.shell("echo one; sleep 0.05; head -c 60000 /dev/zero")
         await b.wait_for(1)
-        with trio.fail_after(10):
-            while not b.executor._runs[1].has_ended.is_set():
-                await trio.sleep(0.01)
-        await trio.sleep(1.1)  # longer than open pipes are waited for: a paused reader loses nothing
+        run = b.executor._runs[1]
+        # A paused reader loses nothing, however long after the end it reads on.
+        await until(lambda: trio.current_time() > run.ended_at + 0.2)
         b.is_patient = False
         b.executor.read(1, 1)
         await b.end()
         assert len(b.output(1)) == 60_004
 
 
-async def test_stop_ends_the_whole_group() -> None:
+async def test_stop_ends_the_whole_group(until: Until) -> None:
     async with bench() as b:
         b.shell("sleep 300 & echo $!; wait")
         await b.said(b"\n")
         child = int(b.output(1))
         b.executor.stop(1, 5.0)
         assert (await b.end()).exit_code == 128 + signal.SIGTERM
-        await until_gone(child)
+        await until(lambda: not is_running(child))
 
 
 async def test_a_command_may_use_its_grace() -> None:
@@ -242,7 +241,10 @@ async def test_without_grace_a_command_is_killed_at_once() -> None:
         assert b.output(1) == b"ready\n"
 
 
-async def test_a_stopped_command_whose_output_nobody_reads_still_ends() -> None:
+async def test_a_stopped_command_whose_output_nobody_reads_still_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mesh.runtime.executor.LINGER_S", 0.05)
     async with bench(is_patient=True) as b:
         b.shell("yes")
         await b.wait_for(1)
@@ -250,12 +252,12 @@ async def test_a_stopped_command_whose_output_nobody_reads_still_ends() -> None:
         assert (await b.end()).exit_code == 128 + signal.SIGKILL
 
 
-async def test_what_a_command_leaves_behind_in_its_group_is_killed() -> None:
+async def test_what_a_command_leaves_behind_in_its_group_is_killed(until: Until) -> None:
     async with bench() as b:
         b.shell("sleep 300 & echo $!")
         with trio.fail_after(5):
             assert (await b.end()).exit_code == 0
-        await until_gone(int(b.output(1)))
+        await until(lambda: not is_running(int(b.output(1))))
 
 
 @pytest.mark.parametrize("work", ["sleep 300", "yes"])
@@ -278,16 +280,15 @@ async def test_a_system_without_pidfd_waits_in_a_thread(monkeypatch: pytest.Monk
         assert (await b.end()).exit_code == 5
 
 
-async def test_kill_all_leaves_no_process() -> None:
+async def test_kill_all_leaves_no_process(until: Until) -> None:
     async with bench() as b:
         b.shell("trap '' TERM; sleep 300 & echo $! $$; wait")
         await b.said(b"\n")
         pids = [int(word) for word in b.output(1).split()]
-    for pid in pids:
-        await until_gone(pid)
+    await until(lambda: not any(is_running(pid) for pid in pids))
 
 
-def test_a_command_dies_with_a_node_that_dies_without_a_word() -> None:
+async def test_a_command_dies_with_a_node_that_dies_without_a_word(until: Until) -> None:
     code = (
         "from mesh.runtime.spawn import spawn\n"
         "import os\n"
@@ -295,10 +296,9 @@ def test_a_command_dies_with_a_node_that_dies_without_a_word() -> None:
         "print(child.pid, flush=True)\n"
         "os.kill(os.getpid(), 9)\n"
     )
-    import subprocess
-
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=20)
-    trio.run(until_gone, int(done.stdout))
+    done = await trio.run_process([sys.executable, "-c", code], capture_stdout=True, check=False)
+    pid = int(done.stdout)
+    await until(lambda: not is_running(pid))
 
 
 async def test_stopping_or_reading_a_run_that_is_gone_does_nothing() -> None:

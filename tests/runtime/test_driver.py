@@ -1,0 +1,291 @@
+"""The driver with a scripted node: order, deadlines, answers, and bugs that come from outside."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from mesh.core import effects as fx
+from mesh.core.address import Address
+from mesh.core.events import Event, EventKind
+from mesh.core.process import ProcessEvent, ProcessExit
+from mesh.errors import CommandRefused, DataDirectoryError, TransportError
+from mesh.node.commands import Command, Leave, SetLoad
+from mesh.runtime.driver import Driver, Hands, load_pct
+from mesh.work.commands import GetTask
+
+PEER = Address("127.0.0.1", 9)
+Script = Callable[..., list[fx.Effect]]
+
+
+class ScriptedNode:
+    """Answers each input with what its script says; remembers what it was given."""
+
+    def __init__(self, **scripts: Script) -> None:
+        self.inputs: list[tuple[Any, ...]] = []
+        self.deadline: float | None = None
+        self._scripts = scripts
+
+    def _play(self, name: str, *given: object) -> list[fx.Effect]:
+        self.inputs.append((name, *given))
+        script = self._scripts.get(name)
+        return script(*given) if script else []
+
+    def start(self, now: float) -> list[fx.Effect]:
+        return self._play("start")
+
+    def handle_datagram(self, now: float, source: Address, data: bytes) -> list[fx.Effect]:
+        return self._play("datagram", data)
+
+    def handle_request(
+        self, now: float, source: Address, data: bytes
+    ) -> tuple[bytes, list[fx.Effect]]:
+        return b"reply", self._play("request", data)
+
+    def handle_exchange(
+        self, now: float, exchange_id: int, reply: bytes | TransportError
+    ) -> list[fx.Effect]:
+        return self._play("exchange", exchange_id, reply)
+
+    def handle_resolved(
+        self, now: float, seed: str, addresses: tuple[Address, ...]
+    ) -> list[fx.Effect]:
+        return self._play("resolved", seed, addresses)
+
+    def handle_process(self, now: float, event: ProcessEvent) -> list[fx.Effect]:
+        return self._play("process", event)
+
+    def handle_command(self, now: float, command: Command) -> list[fx.Effect]:
+        return [] if isinstance(command, SetLoad) else self._play("command", command)
+
+    def handle_timeout(self, now: float) -> list[fx.Effect]:
+        self.deadline = None
+        return self._play("timeout", now)
+
+    def next_timeout(self) -> float | None:
+        return self.deadline
+
+
+class Hand:
+    """Writes down what the driver does."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.did: list[Any] = []
+        self.disk_error: DataDirectoryError | None = None
+
+        def start_process(effect: fx.StartProcess) -> None:
+            self.did.append(effect)
+            driver.handle_process(ProcessExit(effect.run_id, 127, "no such command: x"))
+
+        driver.attach(
+            Hands(
+                send=lambda to, data: self.did.append(data),
+                exchange=self.did.append,
+                resolve=self.did.append,
+                persist=self._persist,
+                emit=lambda event: self.did.append(event.kind),
+                start_process=start_process,
+                read_output=lambda run_id, stream: self.did.append((run_id, stream)),
+                stop_process=lambda run_id, grace_s: self.did.append((run_id, grace_s)),
+                say=self.did.append,
+            )
+        )
+
+    def _persist(self, values: Mapping[str, int]) -> None:
+        if self.disk_error is not None:
+            raise self.disk_error
+        self.did.append(dict(values))
+
+
+@asynccontextmanager
+async def driven(node: ScriptedNode) -> AsyncIterator[tuple[Driver, Hand, list[fx.Stop]]]:
+    driver = Driver(node, trio.current_time)
+    hand = Hand(driver)
+    stops: list[fx.Stop] = []
+
+    async def run() -> None:
+        stops.append(await driver.run())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        await trio.testing.wait_all_tasks_blocked()
+        yield driver, hand, stops
+        nursery.cancel_scope.cancel()
+
+
+def send(text: bytes) -> fx.SendDatagram:
+    return fx.SendDatagram(PEER, text)
+
+
+async def test_effects_are_carried_out_in_order() -> None:
+    effects: list[fx.Effect] = [
+        fx.Persist({"boot": 5}),
+        send(b"a"),
+        fx.Emit(Event(kind=EventKind.WARN)),
+        fx.StartExchange(1, PEER, b"x", 1.0),
+        fx.Resolve("host"),
+        fx.ReadOutput(1, 2),
+        fx.StopProcess(1, 2.5),
+        send(b"b"),
+    ]
+    async with driven(ScriptedNode(datagram=lambda _: effects)) as (driver, hand, _):
+        driver.handle_datagram(PEER, b"")
+        assert hand.did == [
+            {"boot": 5}, b"a", EventKind.WARN, effects[3], "host", (1, 2), (1, 2.5), b"b"
+        ]  # fmt: skip
+
+
+async def test_an_effect_that_answers_at_once_does_not_overtake_those_before_it() -> None:
+    node = ScriptedNode(
+        datagram=lambda _: [fx.StartProcess(1, ("x",), {}, ""), send(b"first")],
+        process=lambda event: [send(b"second")],
+    )
+    async with driven(node) as (driver, hand, _):
+        driver.handle_datagram(PEER, b"")
+        assert hand.did[1:] == [b"first", b"second"]
+
+
+async def test_a_reply_leaves_after_its_effects() -> None:
+    node = ScriptedNode(request=lambda _: [fx.Persist({"boot": 1})])
+    async with driven(node) as (driver, hand, _):
+        assert driver.handle_request(PEER, b"x") == b"reply"
+        assert hand.did == [{"boot": 1}]
+
+
+async def test_a_disk_that_refuses_stops_the_node_before_anything_leaves() -> None:
+    node = ScriptedNode(request=lambda _: [fx.Persist({"boot": 1}), send(b"never")])
+    async with driven(node) as (driver, hand, stops):
+        hand.disk_error = DataDirectoryError("the disk is full")
+        assert driver.handle_request(PEER, b"x") == b""
+        await trio.testing.wait_all_tasks_blocked()
+        assert hand.did == []
+        assert stops == [fx.Stop(1, "the disk is full")]
+
+
+async def test_the_node_is_woken_at_its_deadline_and_not_before(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    node = ScriptedNode()
+    async with driven(node) as (driver, _, _):
+        node.deadline = trio.current_time() + 5
+        began = trio.current_time()
+        driver.handle_datagram(PEER, b"arms it")
+        await trio.sleep(20)
+        (woken,) = (given[1] for given in node.inputs if given[0] == "timeout")
+        assert woken - began == pytest.approx(5)
+
+
+async def test_an_earlier_deadline_replaces_a_later_one(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    node = ScriptedNode()
+    async with driven(node) as (driver, _, _):
+        began = trio.current_time()
+        for wait in (50, 3):
+            node.deadline = began + wait
+            driver.handle_datagram(PEER, b"")
+        await trio.sleep(10)
+        assert [given[0] for given in node.inputs].count("timeout") == 1
+
+
+async def test_nothing_is_done_after_stop() -> None:
+    node = ScriptedNode(datagram=lambda _: [fx.Stop(4, "enough"), send(b"never")])
+    async with driven(node) as (driver, hand, stops):
+        driver.handle_datagram(PEER, b"x")
+        await trio.testing.wait_all_tasks_blocked()
+        seen = len(node.inputs)
+        driver.handle_datagram(PEER, b"y")
+        driver.handle_exchange(1, b"")
+        driver.handle_resolved("s", ())
+        driver.handle_process(ProcessExit(1, 0))
+        driver.tell(Leave("late"))
+        assert driver.handle_request(PEER, b"z") == b""
+        with pytest.raises(CommandRefused, match="stopping"):
+            await driver.ask(lambda number: GetTask(number, "t"))
+        assert (hand.did, len(node.inputs), stops) == ([], seen, [fx.Stop(4, "enough")])
+
+
+async def test_a_node_that_stops_at_its_start_is_noticed() -> None:
+    async with driven(ScriptedNode(start=lambda: [fx.Stop(1, "no")])) as (_, _, stops):
+        assert stops == [fx.Stop(1, "no")]
+
+
+async def test_halt_stops_without_asking_the_node() -> None:
+    async with driven(ScriptedNode()) as (driver, _, stops):
+        driver.halt(fx.Stop(1, "now"))
+        driver.halt(fx.Stop(2, "too late"))
+        await trio.testing.wait_all_tasks_blocked()
+        assert stops == [fx.Stop(1, "now")]
+
+
+async def test_a_command_waits_for_its_own_answer() -> None:
+    late: list[int] = []
+
+    def command(given: Command) -> list[fx.Effect]:
+        assert isinstance(given, GetTask)
+        if given.task_id == "late":
+            late.append(given.command_id)
+            return []
+        return [fx.Answer(given.command_id, {"id": given.task_id})]
+
+    node = ScriptedNode(command=command, datagram=lambda _: [fx.Answer(late[0], None, "no such")])
+    async with driven(node) as (driver, _, _):
+        assert await driver.ask(lambda number: GetTask(number, "t")) == {"id": "t"}
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_expect_refusal, driver)
+            await trio.testing.wait_all_tasks_blocked()
+            driver.handle_datagram(PEER, b"")
+        driver.handle_datagram(PEER, b"an answer that nobody waits for any more")
+
+
+async def _expect_refusal(driver: Driver) -> None:
+    with pytest.raises(CommandRefused, match="no such"):
+        await driver.ask(lambda number: GetTask(number, "late"))
+
+
+async def test_a_bug_met_by_bytes_from_outside_is_counted_said_once_and_survived() -> None:
+    def fail(*_: object) -> list[fx.Effect]:
+        raise KeyError("oops")
+
+    node = ScriptedNode(datagram=fail, request=fail, exchange=fail)
+    async with driven(node) as (driver, hand, stops):
+        driver.handle_datagram(PEER, b"x")
+        assert driver.handle_request(PEER, b"x") == b""
+        driver.handle_exchange(1, b"x")
+        assert driver.counters["dropped_bug"] == 3
+        assert len(hand.did) == 1
+        assert "oops" in hand.did[0]
+        assert not stops
+
+
+async def test_the_load_is_told_once_a_second_at_most(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    loads: list[int] = []
+
+    class Listening(ScriptedNode):
+        def handle_command(self, now: float, command: Command) -> list[fx.Effect]:
+            assert isinstance(command, SetLoad)
+            loads.append(command.load_pct)
+            return []
+
+    async with driven(Listening()) as (driver, _, _):
+        for _ in range(30):
+            driver.handle_datagram(PEER, b"")
+            await trio.sleep(0.1)
+        assert 3 <= len(loads) <= 4
+        assert 0 <= load_pct() <= 255
+
+
+async def test_whoever_waits_for_a_task_is_woken_by_its_change() -> None:
+    async with driven(ScriptedNode(datagram=lambda _: [fx.TaskChanged("t")])) as (driver, _, _):
+        mine, other = driver.changes.next_of("t"), driver.changes.next_of("u")
+        driver.handle_datagram(PEER, b"")
+        assert mine.is_set()
+        assert not other.is_set()
+        assert driver.changes.next_of("t") is not mine
