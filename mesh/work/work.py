@@ -82,6 +82,11 @@ class Work:
         )
         self._show = Show(name=name, view=view, keep=keep, queue=self._steward.offering.queue)
         self._inquiries = Inquiries(node_id, view, config)
+        self.used = 0
+        """Slots that runs hold."""
+        self.free_slots = slots
+        """Slots that an offer could get; 0 once this node is leaving."""
+
         # Where members were last: a suspect is in no view, but its runs go on.
         self._addresses: dict[NodeId, Address] = {}
         self._handlers: dict[type, Callable[[float, NodeId, Any], Handled]] = {
@@ -96,23 +101,14 @@ class Work:
             wire.CancelTask: self._on_cancel_task,
         }
 
-    @property
-    def used(self) -> int:
-        """Slots that runs hold."""
-        return self._owner.slots.used
-
-    @property
-    def free_slots(self) -> int:
-        """Slots that no run holds; 0 once this node is leaving."""
-        return self._owner.free_slots
-
     def handle_message(
         self, now: float, sender: NodeId, message: object
     ) -> tuple[object | None, list[Output]]:
         """Take one of MESSAGES and return its reply (None: it has none)."""
         self._learn_address(sender)
         reply, steps = self._dispatch(now, sender, message)
-        return reply, self._carry_out(now, steps)
+        outputs = self._carry_out(now, steps)
+        return reply, outputs
 
     def handle_reply(self, now: float, tag: Hashable, reply: object | None) -> list[Output]:
         """Take the reply to an `Ask`; None: there was none, and nobody knows whether it arrived."""
@@ -199,6 +195,7 @@ class Work:
             if not todo:
                 todo.extend(self._steward.offering.offer_ready(now))
                 if not todo:
+                    self.used, self.free_slots = self._owner.slots.used, self._owner.free_slots
                     return outputs
             step = todo.popleft()
             if not isinstance(step, Post):
