@@ -162,6 +162,9 @@ class Client:
             self._socket.settimeout(self._timeout_s)
             self._socket.sendall(body)
             self._socket.settimeout(timeout_s)
+        except BrokenPipeError:
+            # It hung up before it was asked; what it said first comes out of `next_answer`.
+            self._socket.settimeout(timeout_s)
         except OSError as error:
             raise self._unreachable(error.strerror or "it takes no more requests") from error
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,7 +88,7 @@ class ControlServer:
     """Serves `services` on the control socket of `data_dir`. The caller holds the directory's lock."""
 
     def __init__(
-        self, data_dir: Path, services: dict[str, Service], say: Callable[[str], None]
+        self, data_dir: Path, services: Mapping[str, Service], say: Callable[[str], None]
     ) -> None:
         self.counters = {"control_requests": 0, "control_refused": 0, "control_errors": 0}
         self._data_dir = data_dir
