@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from mesh.cli.arguments import Commands, add_command, add_json, decimal, is_number, whole_number
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 SEED_MAX: Final = (1 << 63) - 1
 SWEEP_SEEDS_MAX: Final = 1_000_000
 NODES_DEFAULT: Final = 100
+_CLEAR: Final = "\r\x1b[2K"
 
 
 def add_commands(commands: Commands) -> None:
@@ -27,7 +29,7 @@ def add_commands(commands: Commands) -> None:
         help="members (default: 100)",
     )
     sim.add_argument(
-        "--fault", metavar="NAME", default="crash", help="what goes wrong (default: crash)"
+        "--fault", metavar="NAME", default=None, help="what goes wrong (default: crash)"
     )
     sim.add_argument(
         "--seed",
@@ -37,14 +39,14 @@ def add_commands(commands: Commands) -> None:
         help="replays a run (default: 1)",
     )
     sim.add_argument(
-        "--profile", metavar="NAME", default="lan", help="local, lan or wan (default: lan)"
+        "--profile", metavar="NAME", default=None, help="local, lan or wan (default: lan)"
     )
     sim.add_argument(
         "--duration",
         metavar="S",
         type=decimal("--duration", 1, 1e6),
         default=None,
-        help="virtual seconds",
+        help="how long the idle mesh is measured (default: twenty protocol periods)",
     )
     sim.add_argument(
         "--loss",
@@ -57,8 +59,8 @@ def add_commands(commands: Commands) -> None:
         "--delay",
         metavar="MS",
         type=decimal("--delay", 0, 60_000),
-        default=None,
-        help="one-way delay",
+        default=1.0,
+        help="one-way delay (default: 1)",
     )
     sim.add_argument(
         "--check", action="store_true", help="check every node's invariants after every input"
@@ -70,7 +72,7 @@ def add_commands(commands: Commands) -> None:
         "--scenario",
         metavar="NAME",
         default=None,
-        help="what each seed of a sweep draws (default: mixed)",
+        help="mixed: the seed draws mesh, network and faults (default with --seeds)",
     )
     add_json(sim)
 
@@ -92,42 +94,43 @@ def run_simulation(options: argparse.Namespace) -> int:
 
     from mesh.cli.text import print_json
 
+    if options.fault and options.scenario:
+        raise ConfigError("either --fault or --scenario is expected, found both; drop one")
+    is_sweep = options.seeds is not None
     is_shown = sys.stderr.isatty()
-    results = [_run_one(options, seed, is_shown=is_shown) for seed in _seeds(options)]
-    failed = [result for result in results if not result.has_held]
-    if options.seeds is None:
-        result = results[0]
+    runs = failures = 0
+    for seed in options.seeds if is_sweep else (options.seed,):
+        result = _run_one(options, seed, progress=_show if is_shown else None)
+        if is_shown:
+            sys.stderr.write(_CLEAR)
+        runs += 1
+        failures += not result.has_held
         if options.json:
-            print_json(result.to_json())
-        else:
-            print(result.to_text())
-    elif options.json:
-        print_json([result.to_json() for result in results])
-    else:
-        for result in failed:
-            print(result.to_text())
-        print(f"{len(results)} seeds, {len(failed)} of them broke an invariant")
-    return 1 if failed else 0
+            print_json(result.to_json(), is_line=is_sweep)
+        elif not is_sweep or not result.has_held:
+            print(result.to_text(), flush=True)
+    if is_sweep and not options.json:
+        print(f"{runs} seeds: {f'{failures} broke an invariant' if failures else 'all held'}")
+    return 1 if failures else 0
 
 
-def _seeds(options: argparse.Namespace) -> range:
-    seeds: range | None = options.seeds
-    return range(options.seed, options.seed + 1) if seeds is None else seeds
+def _run_one(
+    options: argparse.Namespace, seed: int, *, progress: Callable[[float, str], None] | None
+) -> Result:
+    from mesh.sim.scenario import MIXED, run, run_sim
 
-
-def _run_one(options: argparse.Namespace, seed: int, *, is_shown: bool) -> Result:
-    from mesh.sim.mixed import run_mixed
-    from mesh.sim.scenario import run_sim
-
-    progress = _show if is_shown else None
-    scenario = options.scenario or ("mixed" if options.seeds is not None else "fault")
-    if scenario == "mixed":
-        return run_mixed(seed, check=options.check or options.seeds is not None, progress=progress)
+    name = options.scenario or options.fault or ("crash" if options.seeds is None else MIXED)
+    if name == MIXED:
+        return run(seed, nodes=options.nodes, profile=options.profile, progress=progress)
+    if options.scenario:
+        raise ConfigError(
+            f"a scenario is {MIXED}, found {name!r}; a single fault is named by --fault"
+        )
     return run_sim(
         nodes=options.nodes or NODES_DEFAULT,
-        fault=options.fault,
+        fault=name,
         seed=seed,
-        profile=options.profile,
+        profile=options.profile or "lan",
         duration_s=options.duration,
         loss=options.loss,
         delay_ms=options.delay,
@@ -140,5 +143,5 @@ def _show(at_s: float, text: str) -> None:
     """Show on stderr how far a run is, in place of what stood there."""
     import sys
 
-    sys.stderr.write(f"\r\x1b[2K{at_s:8.1f} s  {text[:60]}")
+    sys.stderr.write(f"{_CLEAR}{at_s:8.1f} s  {text[:60]}")
     sys.stderr.flush()

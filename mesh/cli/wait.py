@@ -26,11 +26,13 @@ _STDOUT, _STDERR = 1, 2
 
 def wait_for(client: Client, task_id: str, *, is_json: bool = False) -> int:
     """Stream a task's output until it ends and return the exit code to leave with."""
+    written_bytes = 0
     try:
         with _cancel_on_interrupt(client.data_dir, task_id) as cancelled:
             stream = client.stream("wait", id=task_id)
             for piece in stream:
                 _write_all(_STDERR if piece["stream"] == _STDERR else _STDOUT, piece["data"])
+                written_bytes += len(piece["data"])
             task: dict[str, Any] = stream.result
     except MeshUnreachable:
         _say(
@@ -41,7 +43,7 @@ def wait_for(client: Client, task_id: str, *, is_json: bool = False) -> int:
     if is_json:
         _write_all(_STDERR, (json.dumps(task) + "\n").encode())
     else:
-        _tell_of_reruns(task)
+        _tell_of_losses(task, written_bytes)
     return _exit_code(task, is_own_cancel=bool(cancelled))
 
 
@@ -72,7 +74,11 @@ def _cancel_on_interrupt(data_dir: Path, task_id: str) -> Iterator[list[str]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _tell_of_reruns(task: dict[str, Any]) -> None:
+def _tell_of_losses(task: dict[str, Any], written_bytes: int) -> None:
+    """Say on stderr which attempts were lost, and whether output was lost."""
+    result = task["result"]
+    if result is not None and (missed := result["output_bytes"] - written_bytes) > 0:
+        _say(f"{missed} bytes of output were dropped before this command began to read them")
     attempts = task["attempts"]
     for number, (lost, after) in enumerate(pairwise(attempts), 1):
         _say(
@@ -94,8 +100,6 @@ def _exit_code(task: dict[str, Any], *, is_own_cancel: bool) -> int:
         return EXIT_MESH_FAILED
     if result["error"]:
         _say(f"on {task['owner'] or 'the executing node'}: {result['error']}")
-    if result["output_dropped_bytes"]:
-        _say(f"{result['output_dropped_bytes']} bytes of output were dropped before they were read")
     return int(result["exit_code"])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from mesh.cli.arguments import Commands, add_command, add_data, add_json, data_dir, whole_number
 
-LAST_MAX = 100_000
+LAST_MAX = 2_000  # what a node holds
 
 
 def add_commands(commands: Commands) -> None:

@@ -18,6 +18,9 @@ from mesh.cli.arguments import (
 )
 from mesh.errors import ConfigError
 
+CANCEL_TIMEOUT_S = 20.0
+CANCEL_POLL_S = 0.05
+
 
 def add_commands(commands: Commands) -> None:
     """Add this group's commands."""
@@ -154,11 +157,17 @@ def show_task(options: argparse.Namespace) -> int:
 
 
 def cancel_task(options: argparse.Namespace) -> int:
-    """Cancel one task and print what became of it."""
+    """Cancel one task, wait until it has ended, and print what became of it."""
+    import time
+
     from mesh.client import Client
 
     with Client(data_dir(options)) as client:
         task = client.call("cancel", id=options.id)
+        deadline = time.monotonic() + CANCEL_TIMEOUT_S
+        while task["state"] in {"ready", "leased"} and time.monotonic() < deadline:
+            time.sleep(CANCEL_POLL_S)  # what runs is given a moment to end by itself
+            task = client.call("task", id=options.id)
     if options.json:
         _print_task(task, options)
     else:

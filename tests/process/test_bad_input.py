@@ -169,7 +169,7 @@ def test_seed_of_another_mesh(fleet: Fleet, mesh: Mesh, node: NodeProcess) -> No
     assert other.stop() == 0
     status = node.call("status")
     found = join_in(mesh, other.data, status["address"], "--profile", "local")
-    assert_refused(found, 1, rf"seed .* belongs to mesh {status['mesh_id']}, .* mesh\s+{mine}: .*")
+    assert_refused(found, 1, rf"seed .*: mesh {mine} is not ours \({status['mesh_id']}\): .*")
 
 
 def test_seed_that_speaks_another_version(mesh: Mesh, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import random
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -93,8 +94,9 @@ def test_garbage_in_datagrams_is_counted_and_dropped(
         for data in garbage(node):
             sock.sendto(data, address_of(node))
             sent += 1
+    assert sent >= 250
     wait_until(
-        lambda: dropped(node, "dropped_garbage") >= before + sent // 3 or None,
+        lambda: dropped(node, "dropped_garbage") >= before + 60 or None,
         ANSWER_TIMEOUT_S,
         lambda: AssertionError(f"too few counted: {node.call('status')['counters']}"),
     )
@@ -137,8 +139,9 @@ def test_garbage_on_a_stream_costs_that_connection_only(
     with socket.create_connection(address_of(pair[0]), timeout=ANSWER_TIMEOUT_S) as sock:
         sock.sendall(data)
         sock.shutdown(socket.SHUT_WR)
-        while sock.recv(65536):  # until the node closes
-            pass
+        with suppress(ConnectionResetError):  # it may close while some of it is unread
+            while sock.recv(65536):
+                pass
 
 
 def test_truncated_frame_ends_without_an_answer(pair: tuple[NodeProcess, NodeProcess]) -> None:
