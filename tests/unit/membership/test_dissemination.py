@@ -1,0 +1,70 @@
+from mesh.membership import dissemination
+from mesh.membership.dissemination import Dissemination, retransmit_limit
+from tests.unit.membership.pump import node_id
+
+
+def test_limit_grows_with_the_logarithm_of_the_mesh() -> None:
+    assert [retransmit_limit(4.0, size) for size in (1, 9, 99, 999)] == [2, 4, 8, 12]
+
+
+def test_rumour_rests_once_told_often_enough() -> None:
+    news = Dissemination(4.0)
+    news.add(node_id(1), b"x" * 20)
+    told = 0
+    while news.take(1000, 99):
+        told += 1
+    assert told == retransmit_limit(4.0, 99)
+    assert len(news) == 0
+
+
+def test_newer_news_of_a_member_replaces_older_and_is_told_anew() -> None:
+    news = Dissemination(4.0)
+    news.add(node_id(1), b"old")
+    news.take(100, 9)
+    assert not news.has_fresh
+    news.add(node_id(1), b"new")
+    assert news.has_fresh
+    assert news.take(100, 9) == [b"new"]
+    assert len(news) == 1
+
+
+def test_rumours_told_less_often_come_first() -> None:
+    news = Dissemination(4.0)
+    news.add(node_id(1), b"a" * 30)
+    news.take(30, 9)
+    news.add(node_id(2), b"b" * 30)
+    assert news.take(30, 9) == [b"b" * 30]
+
+
+def test_newest_of_the_fresh_rumours_comes_first() -> None:
+    news = Dissemination(4.0)
+    for number in range(1, 5):
+        news.add(node_id(number), bytes([number]) * 30)
+    assert news.take(60, 9) == [b"\x04" * 30, b"\x03" * 30]
+
+
+def test_rumours_together_never_exceed_the_room_given() -> None:
+    news = Dissemination(4.0)
+    for number in range(1, 300):
+        news.add(node_id(number), bytes(20 + number))
+    for room in (0, 19, 21, 100, 1382):
+        assert sum(map(len, news.take(room, 300))) <= room
+
+
+def test_rumour_that_is_on_board_already_is_not_told_twice() -> None:
+    news = Dissemination(4.0)
+    news.add(node_id(1), b"one")
+    assert news.take(100, 9, but=node_id(1)) == []
+    assert news.take(100, 9) == [b"one"]
+
+
+def test_full_queue_gives_up_what_was_told_most_and_counts_it() -> None:
+    news = Dissemination(4.0)
+    news.add(node_id(1), b"told" * 5)
+    news.take(100, 99)
+    for number in range(2, dissemination.RUMOURS_MAX + 2):
+        news.add(number, b"rumour")  # type: ignore[arg-type]
+    assert len(news) == dissemination.RUMOURS_MAX
+    assert news.dropped == 1
+    taken = news.take(10**9, 10**6)
+    assert b"told" * 5 not in taken

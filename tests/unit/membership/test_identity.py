@@ -1,0 +1,54 @@
+import pytest
+
+from mesh.core.ids import NO_MESH
+from mesh.errors import ConfigError
+from mesh.membership.identity import INCARNATION_MAX, Identity
+from mesh.wire.records import CARD_BYTES_MAX, Metadata, decode_card, encode_card
+from tests.unit.membership.pump import card
+
+
+def test_refutation_is_above_both_what_was_said_and_what_was_known() -> None:
+    identity = Identity(card(1, incarnation=5), NO_MESH)
+    assert identity.refute(2)
+    assert identity.card.incarnation == 6
+    assert identity.refute(9)
+    assert identity.card.incarnation == 10
+    assert decode_card(identity.card_bytes) == identity.card
+
+
+def test_incarnation_at_its_maximum_is_no_crash() -> None:
+    identity = Identity(card(1), NO_MESH)
+    assert identity.refute(INCARNATION_MAX - 1)
+    assert identity.card.incarnation == INCARNATION_MAX
+    assert not identity.refute(INCARNATION_MAX)
+    assert not identity.refute(0)
+    assert identity.card.incarnation == INCARNATION_MAX
+
+
+def test_raised_boot_starts_a_new_count_of_incarnations() -> None:
+    identity = Identity(card(1, boot=3, incarnation=4), NO_MESH)
+    assert identity.raise_boot(7) == 8
+    assert (identity.card.boot, identity.card.incarnation) == (8, 0)
+
+
+def test_another_name_is_told_under_a_higher_incarnation() -> None:
+    identity = Identity(card(1), NO_MESH)
+    identity.rename("host-1-abcd")
+    assert (identity.card.name, identity.card.incarnation) == ("host-1-abcd", 1)
+
+
+def test_card_that_could_outgrow_the_limit_later_is_refused_at_start() -> None:
+    size = next(
+        n for n in range(2000) if len(encode_card(card(1, meta=meta_of(n)))) == CARD_BYTES_MAX
+    )
+    with pytest.raises(ConfigError):
+        Identity(card(1, meta=meta_of(size)), NO_MESH)
+    grown = Identity(card(1, meta=meta_of(size - 20)), NO_MESH)
+    grown.raise_boot(2**48 - 2)
+    assert grown.refute(INCARNATION_MAX - 1)
+
+
+def meta_of(size: int) -> Metadata:
+    """Metadata of about `size` bytes."""
+    labels = [(f"{n:02}", "v" * min(62, size - n * 66)) for n in range(32) if size > n * 66]
+    return Metadata(labels=tuple(labels))
