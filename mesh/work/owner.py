@@ -73,6 +73,8 @@ class Owner:
         keeper = self._view.get(sender)
         if self._is_stopping:
             return OfferAnswer(Decline.DRAINING, self._boot, 0), []
+        if keeper is None:  # not met yet, or suspect: its report might have nowhere to go
+            return OfferAnswer(Decline.BUSY, self._boot, 0), []
         if not self.slots.can_ever_run(spec):
             return OfferAnswer(Decline.UNFIT, self._boot, self.slots.free_for(sender)), []
         earlier = self._runs.get(self._tasks.get((sender, spec.task_id), 0))
@@ -87,7 +89,7 @@ class Owner:
             free = self.slots.free_for(sender)
             self.slots.note(sender)
             return OfferAnswer(Decline.BUSY, self._boot, free), []
-        steps = self._start(now, key, offer, keeper.name if keeper else "a member")
+        steps = self._start(now, key, offer, keeper.name)
         self.slots.forget((sender,))
         free = self.slots.free_for(sender)
         if offer.has_more and not free:

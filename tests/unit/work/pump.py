@@ -38,9 +38,18 @@ LATENCY_S = 0.001
 UNIX_OFFSET_S = 1_700_000_000.0
 
 
-def job(duration_s: float, exit_code: int = 0, *pieces: str, **parts: Any) -> Spec:
-    task_id = parts.pop("task_id", "")
-    return Spec(task_id=task_id, argv=("job", str(duration_s), str(exit_code), *pieces), **parts)
+def job(
+    duration_s: float,
+    exit_code: int = 0,
+    *pieces: str,
+    task_id: str = "",
+    key: str = "",
+    pool: str = "",
+    env: tuple[tuple[str, str], ...] = (),
+    needs: tuple[tuple[str, int], ...] = (),
+) -> Spec:
+    argv = ("job", str(duration_s), str(exit_code), *pieces)
+    return Spec(task_id=task_id, argv=argv, key=key, pool=pool, env=env, needs=needs)
 
 
 @dataclass
@@ -115,6 +124,7 @@ class Pump:
         self.config = config
         self.rng = random.Random(seed)
         self.is_double_run_allowed = True
+        self.attempts: dict[tuple[str, str], str] = {}  # every number that ever started, and where
         self.messages = 0
         self.carried: dict[str, int] = {}
         self.lose_request: Fate = lambda _a, _b, _m: False
@@ -175,7 +185,8 @@ class Pump:
 
     def _declare_if_up(self, host: Host, dead: Host, boot: int) -> Callable[[], None]:
         def act() -> None:
-            if host.is_up:
+            known = host.view.get(dead.node_id)
+            if host.is_up and (known is None or known.boot == boot):
                 self.declare(host, dead, boot, "declared dead (silent)")
 
         return act
@@ -369,8 +380,11 @@ class Pump:
         assert effect.run_id not in host.processes
         running = host.running()
         assert running < host.meta.slots, f"{host.name} runs more than its slots"
+        task_id, number = effect.env["MESH_TASK_ID"], effect.env["MESH_ATTEMPT"]
+        before = self.attempts.get((task_id, number))
+        assert before is None, f"attempt {number} of {task_id} started at {before}, and {host.name}"
+        self.attempts[task_id, number] = host.name
         if not self.is_double_run_allowed:
-            task_id = effect.env["MESH_TASK_ID"]
             twins = [
                 (other.name, process.env["MESH_ATTEMPT"])
                 for other in self.hosts.values()
