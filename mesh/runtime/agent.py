@@ -52,7 +52,7 @@ def run_agent(settings: AgentSettings) -> int:
         TransportError: the port cannot be bound.
     """
     settings.check()
-    console = Console(is_quiet=not settings.headless)
+    console = Console()
     with ExitStack() as stack:
         data = open_data_dir(settings.data_dir, time.time())
         stack.callback(data.close)

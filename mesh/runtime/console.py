@@ -37,20 +37,15 @@ _WHOLE: Final = frozenset({EventKind.CONFLICT, EventKind.SEEK, EventKind.WARN})
 class Console:
     """Writes lines to a file descriptor, never blocking and never raising."""
 
-    def __init__(
-        self, fd: int = 2, wall: Callable[[], float] = time.time, *, is_quiet: bool = False
-    ) -> None:
+    def __init__(self, fd: int = 2, wall: Callable[[], float] = time.time) -> None:
         self.dropped = 0
         self._fd = fd
-        self._is_quiet = is_quiet
         self._wall = wall
         self._poll = select.poll()
         self._poll.register(fd, select.POLLOUT)
 
     def say(self, text: str) -> None:
-        """Write one line with the local time, or drop it; when quiet, write nothing."""
-        if self._is_quiet:
-            return
+        """Write one line with the local time, or drop it."""
         stamp = time.strftime("%H:%M:%S", time.localtime(self._wall()))
         line = f"{stamp} mesh: {' '.join(text.split())}"
         if self.dropped:

@@ -3,6 +3,7 @@
     DIR/lock          held for as long as the node runs; contains its process id
     DIR/identity      JSON: format, node_id, boot, mesh_id; replaced as a whole, never edited
     DIR/control.sock  where `mesh` commands reach the node
+    DIR/log           what the node says while a screen has the terminal
 
 Identity is the disk: the id is drawn once, and each start takes a greater boot number. Both are
 durable before `open_data_dir` returns, so no packet ever names a session that a crash could undo.
@@ -27,7 +28,7 @@ from mesh.errors import DataDirectoryError, LocalProtocolError
 FORMAT: Final = 1
 BOOT_MAX: Final = (1 << 48) - 1
 _IDENTITY_BYTES_MAX: Final = 4096
-_OURS: Final = frozenset({"lock", "identity", "identity.new", "control.sock"})
+_OURS: Final = frozenset({"lock", "identity", "identity.new", "control.sock", "log"})
 
 
 class DataDir:

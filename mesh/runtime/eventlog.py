@@ -77,7 +77,7 @@ class EventLog:
         return list(self._ring)[-count:] if count > 0 else []
 
     @contextmanager
-    def follow(self, events_max: int = FOLLOWER_EVENTS_MAX) -> Iterator[Follower]:
+    def follow(self, events_max: int) -> Iterator[Follower]:
         """Follow from now on, for as long as the context is open."""
         follower = Follower(events_max)
         self._followers.add(follower)

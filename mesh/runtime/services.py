@@ -16,7 +16,7 @@ from mesh.errors import CommandRefused, ConfigError, DecodeError
 from mesh.node.commands import Leave
 from mesh.runtime.control import ControlClient, Request, Service
 from mesh.runtime.driver import Driver
-from mesh.runtime.eventlog import EVENTS_MAX, EventLog
+from mesh.runtime.eventlog import EVENTS_MAX, FOLLOWER_EVENTS_MAX, EventLog
 from mesh.runtime.status import Status
 from mesh.wire.work_messages import SCHEMAS, Offer, Spec
 from mesh.work.commands import Cancel, GetTask, ListTasks, Submit, Unwatch, Watch
@@ -114,7 +114,7 @@ class Services:
         is_following = request.get("follow", False)
         if type(is_following) is not bool:
             raise ConfigError(f"'follow' is true or false, found {is_following!r:.40}")
-        with client.streaming(), self._log.follow() as follower:
+        with client.streaming(), self._log.follow(FOLLOWER_EVENTS_MAX) as follower:
             for event in self._log.last(last):
                 await client.item(event)
             while is_following:
@@ -163,14 +163,14 @@ def read_spec(request: Request) -> Spec:
         raise ConfigError("submit needs 'argv', a list that begins with the command")
     try:
         spec = Spec(
-            task_id=request.get("id") or "-",
+            task_id=_given(request, "id", "-"),
             argv=tuple(argv),
             env=_pairs(request, "env"),
-            cwd=request.get("cwd") or "",
-            key=request.get("key") or "",
-            queue=request.get("queue") or "default",
-            pool=request.get("pool") or "",
-            node_class=request.get("class") or "",
+            cwd=_given(request, "cwd", ""),
+            key=_given(request, "key", ""),
+            queue=_given(request, "queue", "default"),
+            pool=_given(request, "pool", ""),
+            node_class=_given(request, "class", ""),
             labels=_pairs(request, "labels"),
             needs=_pairs(request, "needs"),
         )
@@ -184,8 +184,14 @@ def read_spec(request: Request) -> Spec:
     return Spec(**{**parts, "task_id": ""})
 
 
+def _given(request: Request, key: str, default: Any) -> Any:  # noqa: ANN401 - checked later
+    """Return what was sent under `key`; nothing and "" both mean the default."""
+    found = request.get(key)
+    return default if found is None or found == "" else found
+
+
 def _pairs(request: Request, key: str) -> tuple[tuple[Any, Any], ...]:
-    found = request.get(key) or {}
+    found = _given(request, key, {})
     if type(found) is not dict:
         raise ConfigError(f"{key!r} is a map, found {type(found).__name__}")
     return tuple(sorted(found.items()))

@@ -55,14 +55,6 @@ def test_a_full_disk_is_survived() -> None:
     os.close(full)
 
 
-def test_a_quiet_console_says_nothing() -> None:
-    read, write = os.pipe()
-    Console(write, is_quiet=True).say("hidden")
-    os.close(write)
-    assert os.read(read, 10) == b""
-    os.close(read)
-
-
 @pytest.mark.parametrize(
     ("event", "line"),
     [

@@ -1,0 +1,152 @@
+"""Binding, advertising and settings: what is taken, what is refused, and in which words."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from mesh.core.address import Address
+from mesh.errors import ConfigError, TransportError
+from mesh.runtime import endpoint as module
+from mesh.runtime.endpoint import advertised_address, open_endpoint
+from mesh.runtime.resolver import Resolver
+from mesh.runtime.settings import AgentSettings
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.8.7", "::1", "localhost", ""])
+def test_loopback_is_bound_for_both_protocols_on_one_port(host: str) -> None:
+    endpoint = open_endpoint((host, 0))
+    assert endpoint.udp.getsockname()[1] == endpoint.tcp.getsockname()[1] == endpoint.address.port
+    assert endpoint.address.port > 0
+    endpoint.close()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7"])
+def test_only_loopback_may_be_bound_without_a_key(host: str) -> None:
+    with pytest.raises(ConfigError, match="without a key only loopback may be bound"):
+        open_endpoint((host, 0))
+
+
+def test_an_unknown_host_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"--bind needs.*found 'no such\.invalid'"):
+        open_endpoint(("no such.invalid", 0))
+
+
+@pytest.mark.parametrize("kind", [socket.SOCK_DGRAM, socket.SOCK_STREAM])
+def test_a_port_in_use_is_named_with_what_to_do(kind: socket.SocketKind) -> None:
+    with socket.socket(socket.AF_INET, kind) as other:
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+        if kind == socket.SOCK_STREAM:
+            other.listen()
+        with pytest.raises(TransportError, match=f"port {port} .* in use.*--bind") as caught:
+            open_endpoint(("127.0.0.1", port))
+    assert caught.value.errno == errno.EADDRINUSE
+
+
+def test_a_free_udp_port_whose_tcp_twin_is_taken_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = module._bind
+    taken: list[int] = []
+
+    def bind(kind: socket.SocketKind, host: str, port: int) -> socket.socket:
+        if kind == socket.SOCK_STREAM and len(taken) < 3:
+            taken.append(port)
+            raise TransportError("in use", errno.EADDRINUSE)
+        return real(kind, host, port)
+
+    monkeypatch.setattr(module, "_bind", bind)
+    endpoint = open_endpoint(("127.0.0.1", 0))
+    assert len(taken) == 3
+    endpoint.close()
+
+
+BOUND = Address("127.0.0.1", 7)
+
+
+@pytest.mark.parametrize(
+    ("bound", "advertise", "seeds", "expected"),
+    [
+        (BOUND, None, (), BOUND),
+        (BOUND, ("10.0.0.9", 8), (), Address("10.0.0.9", 8)),
+        (BOUND, ("10.0.0.9", 0), (), Address("10.0.0.9", 7)),
+        (BOUND, ("localhost", 8), (), Address("127.0.0.1", 8)),
+        (Address("0.0.0.0", 7), None, ("127.0.0.1:9",), BOUND),
+        (Address("::", 7), None, ("[::1]:9",), Address("::1", 7)),
+    ],
+)
+def test_the_advertised_address(
+    bound: Address, advertise: tuple[str, int] | None, seeds: tuple[str, ...], expected: Address
+) -> None:
+    assert advertised_address(bound, advertise, seeds) == expected
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "224.0.0.1"])
+def test_an_address_that_nobody_can_send_to_is_not_advertised(host: str) -> None:
+    with pytest.raises(ConfigError, match="--advertise needs"):
+        advertised_address(BOUND, (host, 1), ())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"profile": "moon"}, "local, lan, wan"),
+        ({"seeds": ("host:99999",)}, "port from 0 to 65535"),
+        ({"seeds": (":7946",)}, "a seed is HOST"),
+        ({"seeds": ("host:0",)}, "a seed is HOST"),
+        ({"expect": 3}, "--expect needs seeds"),
+        ({"slots": -1}, "slots lie between"),
+        ({"slots": 70_000}, "slots lie between"),
+        ({"name": ""}, "name, labels, offers or address are not valid"),
+        ({"name": "x" * 65}, "name, labels, offers or address are not valid"),
+        ({"labels": {"k": "v" * 65}}, "name, labels, offers or address are not valid"),
+        ({"labels": {str(n): "v" * 60 for n in range(30)}}, "may take 1024 bytes"),
+        ({"offers": {"gpu": -1}}, "name, labels, offers or address are not valid"),
+    ],
+)
+def test_wrong_settings_are_refused_before_anything_is_started(
+    tmp_path: Path, wrong: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(ConfigError, match=text):
+        AgentSettings(data_dir=tmp_path / "data", **wrong).check()
+    assert not (tmp_path / "data").exists()
+
+
+def test_defaults_are_sound(tmp_path: Path) -> None:
+    settings = AgentSettings(data_dir=tmp_path)
+    settings.check()
+    assert settings.metadata().slots >= 1
+    assert settings.node_name()
+
+
+@pytest.mark.parametrize(
+    ("seed", "expected"),
+    [
+        ("127.0.0.1:5", (Address("127.0.0.1", 5),)),
+        ("[::ffff:127.0.0.1]:5", (Address("127.0.0.1", 5),)),
+        ("no such.invalid:5", ()),
+        ("host:99999", ()),
+    ],
+)
+async def test_a_seed_is_resolved_once_for_each_question(
+    seed: str, expected: tuple[Address, ...]
+) -> None:
+    found: list[tuple[str, tuple[Address, ...]]] = []
+    async with trio.open_nursery() as nursery:
+        resolver = Resolver(nursery, lambda asked, addresses: found.append((asked, addresses)))
+        resolver.resolve(seed)
+        resolver.resolve(seed)
+    assert found == [(seed, expected)]
+
+
+async def test_a_host_name_is_resolved_to_numbers() -> None:
+    found: list[Address] = []
+    async with trio.open_nursery() as nursery:
+        Resolver(nursery, lambda _, addresses: found.extend(addresses)).resolve("localhost:5")
+    assert Address("127.0.0.1", 5) in found or Address("::1", 5) in found
