@@ -17,6 +17,9 @@ from mesh.core.ids import NodeId
 
 RUMOURS_MAX: Final = 8192
 
+_RUMOUR_BYTES_MIN: Final = 16
+"""With less room than this nothing more is looked for: a long queue is not searched for every packet."""
+
 
 def retransmit_limit(multiplier: float, size: int) -> int:
     """Return how often a rumour is told in a mesh of `size` members."""
@@ -37,6 +40,9 @@ class Dissemination:
 
     def __len__(self) -> int:
         return len(self._told)
+
+    def __contains__(self, subject: NodeId) -> bool:
+        return subject in self._told
 
     @property
     def has_fresh(self) -> bool:
@@ -70,11 +76,13 @@ class Dissemination:
         taken: list[tuple[NodeId, int, bytes]] = []
         for told, queue in enumerate(self._by_told):
             for subject in reversed(queue):
+                if bytes_max < _RUMOUR_BYTES_MIN:
+                    break
                 rumour = queue[subject]
                 if subject != but and len(rumour) <= bytes_max:
                     bytes_max -= len(rumour)
                     taken.append((subject, told, rumour))
-            if bytes_max < 16:
+            if bytes_max < _RUMOUR_BYTES_MIN:
                 break
         for subject, told, rumour in reversed(taken):
             del self._by_told[told][subject]

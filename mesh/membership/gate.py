@@ -38,7 +38,7 @@ class Gate:
     def _refusal(self, card: Card, replaces: int) -> Refused | None:
         mine = self._identity
         if card.node_id == mine.node_id:
-            if card.boot == mine.card.boot:
+            if card.boot == mine.card.boot and card.address == mine.address:
                 return Refused("self", "the seed is this node itself")
             text = f"node id {format_id(card.node_id)} runs here already"
             return Refused("same_id", text, mine.card_bytes)

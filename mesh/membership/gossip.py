@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 
+from mesh.core.ids import NodeId
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.member import Member
 from mesh.membership.outbox import Outbox
@@ -46,7 +47,7 @@ class Gossip:
 
     def hurry(self, now: float) -> None:
         """There is fresh news: bring the next round forward."""
-        if not self._news.has_fresh:
+        if not self._news.has_fresh or not self._table.living:
             return
         soon = max(now, self._last_round + self._config.news_delay_s)
         soon += self._rng.random() * self._config.news_delay_s
@@ -58,15 +59,17 @@ class Gossip:
         if self._deadline is None or now < self._deadline:
             return
         self._last_round = now
-        for member in self._targets(now):
+        targets = self._targets(now)
+        for member in targets:
             if not self._outbox.gossip(member.address):
                 break
-        self._deadline = now + self._config.gossip_interval_s if len(self._news) else None
+        has_more = targets and len(self._news)
+        self._deadline = now + self._config.gossip_interval_s if has_more else None
 
-    def tell_all(self, count_max: int) -> None:
-        """Gossip to up to `count_max` members at once: a farewell cannot wait for rounds."""
+    def tell_all(self, message: object, about: NodeId, count_max: int) -> None:
+        """Tell up to `count_max` members at once: a farewell cannot wait for rounds."""
         for member in self._table.choose(self._rng, count_max):
-            self._outbox.gossip(member.address)
+            self._outbox.send(member.address, message, about=about)
 
     def _targets(self, now: float) -> list[Member]:
         targets = self._table.choose(self._rng, self._config.gossip_fanout)

@@ -13,18 +13,25 @@ from dataclasses import replace
 from typing import Final
 
 from mesh.core.address import Address
-from mesh.core.ids import MeshId, NodeId
+from mesh.core.ids import NAME_CHARS_MAX, MeshId, NodeId, format_id
 from mesh.wire.records import Card, Vitals, encode_card
 
 INCARNATION_MAX: Final = (1 << 32) - 1
+BOOT_MAX: Final = (1 << 48) - 1
 
 
 class Identity:
-    """This node's own card and mesh. `card_bytes` is always the encoding of `card`."""
+    """This node's own card and mesh. `card_bytes` is always the encoding of `card`.
+
+    Raises:
+        ConfigError: the card is too large, or would be once its numbers and its name have grown.
+    """
 
     __slots__ = ("card", "card_bytes", "mesh_id", "vitals")
 
     def __init__(self, card: Card, mesh_id: MeshId) -> None:
+        longest = _with_suffix(card.name, card.node_id)
+        encode_card(replace(card, boot=BOOT_MAX, incarnation=INCARNATION_MAX, name=longest))
         self.card = card
         self.card_bytes = encode_card(card)
         self.mesh_id = mesh_id
@@ -42,20 +49,33 @@ class Identity:
 
     def refute(self, incarnation: int) -> bool:
         """Raise the own incarnation above `incarnation`; say whether that was possible."""
-        if incarnation >= INCARNATION_MAX:
+        highest = max(self.card.incarnation, incarnation)
+        if highest >= INCARNATION_MAX:
             return False
-        self._write(replace(self.card, incarnation=max(self.card.incarnation, incarnation) + 1))
+        self._write(replace(self.card, incarnation=highest + 1))
         return True
 
-    def rename(self, name: str) -> None:
-        """Take another name, before anybody was told the old one."""
-        self._write(replace(self.card, name=name))
+    def rename(self) -> None:
+        """Add the id's beginning to the name. A new incarnation: some may have been told the old one."""
+        name = _with_suffix(self.card.name, self.card.node_id)
+        incarnation = min(self.card.incarnation + 1, INCARNATION_MAX)
+        self._write(replace(self.card, name=name, incarnation=incarnation))
 
-    def raise_boot(self, above: int) -> int:
-        """Make the session's number greater than `above`, and return it. Persist it before it is told."""
+    def raise_boot(self, above: int) -> bool:
+        """Make the session's number greater than `above`; say whether that was possible.
+
+        Persist it before it is told.
+        """
+        if above >= BOOT_MAX:
+            return False
         self._write(replace(self.card, boot=above + 1, incarnation=0))
-        return self.card.boot
+        return True
 
     def _write(self, card: Card) -> None:
         self.card = card
         self.card_bytes = encode_card(card)
+
+
+def _with_suffix(name: str, node_id: NodeId) -> str:
+    suffix = f"-{format_id(node_id)[:4]}"
+    return name[: NAME_CHARS_MAX - len(suffix)] + suffix

@@ -34,6 +34,9 @@ from mesh.wire.swim_messages import Ack, Join, Ping, Refused, Waiting, Welcome
 ADDRESSES_MAX: Final = 4
 """How many addresses of one seed are asked in a round."""
 
+ROUND_S_MAX: Final = 30.0
+"""How long a round may take at most, beside its exchanges: resolving names is slow at times."""
+
 REPEAT_S: Final = 30.0
 """How often the same reason for being outside is said again."""
 
@@ -67,25 +70,27 @@ class Joining:
         self._deadline: float | None = None
         self._replaces = 0
         self._round = 0
+        self._is_open = False  # a round is under way: its end is not decided yet
         self._pending: dict[Hashable, str] = {}  # resolutions and exchanges of this round
         self._asked: dict[Address, None] = {}
         self._failures: dict[str, str] = {}
-        self._strangers = 0
+        self._strangers: dict[str, None] = {}  # seeds that answered what no mesh node says
         self._last_said: tuple[str, float] = ("", float("-inf"))
         self.is_done = False
 
     def start(self, now: float, *, is_founder: bool) -> None:
         """Found a mesh, or begin to ask."""
-        if not self._seeds or is_founder:
-            if self._identity.mesh_id == NO_MESH:
-                self.found()
-            self.is_done = True
-            return
-        self._begin_round(now)
+        if self._identity.mesh_id == NO_MESH and (is_founder or not self._seeds):
+            self.found()
+        elif self._seeds:
+            self._begin_round(now)
+        else:
+            self._enter_again("no seeds: waits until the others find it")
 
     def stop(self) -> None:
         """Ask no more."""
         self._deadline = None
+        self._is_open = False
         self._pending.clear()
         self.is_done = True
 
@@ -133,26 +138,30 @@ class Joining:
         elif isinstance(reply, ForeignMeshError):
             self._stop_foreign(seed, reply.theirs)
         else:
-            self._strangers += isinstance(reply, DecodeError)
+            if isinstance(reply, DecodeError):
+                self._strangers[seed] = None
             self._failures[seed] = str(reply) if isinstance(reply, Exception) else "made no sense"
         self._end_round(now)
 
-    def on_welcome(self, tag: Hashable, mesh_id: MeshId, reply: Welcome) -> bool:
+    def on_welcome(self, now: float, tag: Hashable, mesh_id: MeshId, reply: Welcome) -> bool:
         """Adopt the mesh that let this node in; say whether to take over its members.
 
         A later session of this node's id is outranked first: the boot is raised, stored, and the
         seed asked again, before anybody was told the lower one.
         """
         seed = self._pending.pop(tag, None)
-        if seed is None or self.is_done:
+        if seed is None or self.is_done or not isinstance(tag, tuple):
             return False
         if self._identity.mesh_id not in {NO_MESH, mesh_id}:
             self._stop_foreign(seed, mesh_id)
             return False
-        if reply.known_boot > self._identity.card.boot:
-            boot = self._identity.raise_boot(reply.known_boot)
-            self._outbox.do(Persist({"boot": boot}))
-            assert isinstance(tag, tuple)
+        is_outranked = reply.known_boot > self._identity.card.boot
+        if mesh_id == NO_MESH or (is_outranked and not self._identity.raise_boot(reply.known_boot)):
+            self._failures[seed] = "made no sense"
+            self._end_round(now)
+            return False
+        if is_outranked:
+            self._outbox.do(Persist({"boot": self._identity.card.boot}))
             self._asked.pop(tag[1], None)
             self._ask(tag[1], seed)
             return False
@@ -164,12 +173,21 @@ class Joining:
         self.stop()
         return True
 
-    def on_join(self, now: float, message: Join) -> Waiting | Refused:
-        """Answer another node that seeks, while this one seeks too."""
+    def on_join(self, now: float, message: Join, mesh_id: MeshId) -> Waiting | Refused:
+        """Answer another node that seeks, while this one seeks too.
+
+        `mesh_id` is the asker's: one that belongs to a mesh founds no other, but can let this one in.
+        """
         card = decode_card(message.card)
         if card.node_id == self._identity.node_id:
-            return Refused("self", "the seed is this node itself")
-        self._founding.heard(now, card)
+            if card.address == self._identity.address:
+                return Refused("self", "the seed is this node itself")
+            text = f"node id {format_id(card.node_id)} runs here already"
+            return Refused("same_id", text, self._identity.card_bytes)
+        if mesh_id == NO_MESH:
+            self._founding.heard(now, card)
+        else:
+            self._founding.heard_of(card)
         return Waiting(self._founding.cards(self._identity.card_bytes))
 
     def try_founding(self, now: float) -> bool:
@@ -182,11 +200,14 @@ class Joining:
     # Inside.
 
     def _begin_round(self, now: float) -> None:
-        self._deadline = None
+        # Every resolution and exchange is answered; should one not be, the search goes on all the same.
+        self._deadline = now + ROUND_S_MAX + 3 * self._config.exchange_timeout_s
+        self._is_open = True
         self._round += 1
+        self._pending.clear()
         self._failures.clear()
         self._asked.clear()
-        self._strangers = 0
+        self._strangers.clear()
         for seed in self._seeds:
             self._pending[("resolve", seed)] = seed
             self._outbox.do(Resolve(seed))
@@ -206,19 +227,32 @@ class Joining:
 
     def _end_round(self, now: float) -> None:
         """When every answer of the round is in and none let this node in: say so and wait."""
-        if self._pending or self.is_done or self._deadline is not None:
+        if self._pending or self.is_done or not self._is_open:
             return
         if self._identity.mesh_id != NO_MESH and self._table.living:
-            self.stop()  # the others found this node before it found them
+            self._enter_again("found by the others")
             return
-        reasons = "; ".join(f"{seed}: {why}" for seed, why in self._failures.items())
-        if self._strangers and self._strangers == len(self._asked):
+        self._is_open = False
+        reasons = "; ".join(f"{seed}: {self._failures[seed]}" for seed in sorted(self._failures))
+        has_only_strangers = self._strangers and self._strangers.keys() == self._failures.keys()
+        if has_only_strangers and self._identity.mesh_id == NO_MESH:
             text = f"no seed is a mesh node ({reasons}): check the addresses"
             self._outbox.do(Stop(1, text))
             return
         self._say(now, reasons or "no seed but this node itself")
         jitter = 0.75 + 0.5 * self._rng.random()
         self._deadline = now + self._config.join_retry_s * jitter
+
+    def _hurry(self, now: float) -> None:
+        """Something was mended: ask again now; what is still under way counts no more."""
+        self._is_open = False
+        self._deadline = now
+
+    def _enter_again(self, how: str) -> None:
+        self._emit(
+            EventKind.ENTER, f"member of mesh {format_id(self._identity.mesh_id)} again, {how}"
+        )
+        self.stop()
 
     def _say(self, now: float, reasons: str) -> None:
         """Tell people why no seed has let this node in: when the reasons change, and now and then."""
@@ -265,16 +299,16 @@ class Joining:
             self._on_conflict(now, code, holder)
         elif code == "same_id":
             self._replaces = holder.boot
-            self._deadline = now
+            self._hurry(now)
 
     def _on_conflict(self, now: float, code: str, holder: Card) -> None:
         mine = self._identity
         if code == "name_taken" and holder.name != mine.card.name:
             return  # another seed said so too, and this node has taken another name since
         if code == "name_taken" and not self._is_name_given:
-            mine.rename(f"{mine.card.name[:59]}-{format_id(mine.node_id)[:4]}")
+            mine.rename()
             self._is_name_given = True
-            self._deadline = now
+            self._hurry(now)
             return
         if code == "name_taken":
             text = f"the name {holder.name} is taken by a living member at {holder.address}: choose another --name"

@@ -62,7 +62,8 @@ class Change:
     """What one piece of news did to the table.
 
     `before` is None for a member met for the first time; `boot_before` differs from the member's
-    boot when it restarted.
+    boot when it restarted. `is_card_new`: the member declares something else than before, its
+    numbers aside.
     """
 
     member: Member
@@ -74,3 +75,8 @@ class Change:
     def is_restart(self) -> bool:
         """The member runs in a later session than was known."""
         return self.before is not None and self.boot_before != self.member.boot
+
+    @property
+    def is_of_state(self) -> bool:
+        """The member is in another state or session than before, or was met for the first time."""
+        return self.before is not self.member.state or self.is_restart

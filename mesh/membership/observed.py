@@ -13,10 +13,20 @@ _KINDS = {
 }
 
 
-def event_of(change: Change, evidence: tuple[str, ...] = ()) -> Event:
-    """Return the event of a change of another member."""
+def event_of(change: Change, evidence: tuple[str, ...] = ()) -> Event | None:
+    """Return the event of a change of another member; None for one that people need not see.
+
+    A newcomer is not told of old deaths, nor anybody of a refutation whose suspicion it never heard.
+    """
     member = change.member
-    kind = _KINDS.get(member.state) or _kind_of_living(change)
+    if change.is_of_state:
+        if change.before is None and not member.is_living:
+            return None
+        kind = _KINDS.get(member.state) or _kind_of_living(change)
+    elif change.is_card_new and member.is_living:
+        kind = EventKind.UPDATE
+    else:
+        return None
     return Event(
         kind=kind,
         member_id=member.node_id,
@@ -33,9 +43,7 @@ def _kind_of_living(change: Change) -> EventKind:
         return EventKind.JOIN
     if change.is_restart or change.before >= State.DEAD:
         return EventKind.RETURN
-    if change.before is State.SUSPECT:
-        return EventKind.REFUTE
-    return EventKind.UPDATE
+    return EventKind.REFUTE
 
 
 _DETAILS = {

@@ -104,8 +104,13 @@ class Prober:
     def handle_timeout(self, now: float) -> Silent | None:
         """Move the probe on; return who answered nothing in the period that ended."""
         silent = None
-        for key in self._timers.take_due(now):
-            if key == _PERIOD:
+        due = self._timers.take_due(now)
+        for key in due:
+            if key == _PERIOD and self._probe is not None and _TIMEOUT in due:
+                # Called late, for both at once: those just asked get their time all the same.
+                rest_s = self._config.probe_interval_s - self._config.probe_timeout_s
+                self._timers.set(_PERIOD, now + rest_s)
+            elif key == _PERIOD:
                 silent = self._finish()
                 self._timers.set(_PERIOD, now + self._config.probe_interval_s)
                 self._begin(now)
@@ -172,7 +177,7 @@ class Prober:
 
     def _ask_others(self, probe: Probe) -> None:
         member = self._table.get(probe.node_id)
-        if member is None:
+        if member is None or not member.is_living:
             return
         helpers = self._table.choose(self._rng, self._config.indirect_probes, but=probe.node_id)
         for helper in helpers:

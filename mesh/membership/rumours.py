@@ -13,7 +13,9 @@ Source: [SWIM §4.2]. The treatment of deaths in anti-entropy follows memberlist
 
 from __future__ import annotations
 
-from mesh.core.effects import Emit, Stop
+from dataclasses import replace
+
+from mesh.core.effects import Emit, Persist, Stop
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NodeId, format_id
 from mesh.errors import DecodeError
@@ -60,7 +62,7 @@ class Rumours:
 
     def on_alive(self, now: float, _sender: NodeId, message: Alive) -> None:
         """Apply a member's own word, whoever brought it."""
-        if self._is_about_self(message.card):
+        if self._is_about_self(now, message.card):
             return
         change = self._table.apply_card(now, message.card)
         if change is not None:
@@ -95,10 +97,15 @@ class Rumours:
                 self.ignored_impossible += 1
                 continue
             known = self._table.get(card.node_id)
-            if standing.state >= State.DEAD and (known is None or known.boot != standing.boot):
-                continue  # a rumour adds nobody, and the dead are no news
-            self.on_alive(now, sender, Alive(standing.card))
-            self._merge_verdict(now, sender, card.node_id, standing)
+            if known is None and standing.state >= State.DEAD:
+                continue  # a rumour adds nobody
+            if known is None or standing.state < State.DEAD or standing.boot <= known.boot:
+                self.on_alive(now, sender, Alive(standing.card))
+                self._merge_verdict(now, sender, card.node_id, standing)
+            elif card.node_id == self._identity.node_id:
+                self._outrank(now, standing.boot)
+            else:
+                self._merge_ended(now, sender, known, standing)
 
     def welcome(self, now: float, members: tuple[Standing, ...]) -> None:
         """Take over the whole table of the member that let this node in, the dead included."""
@@ -110,25 +117,12 @@ class Rumours:
                 continue
             if card.node_id == self._identity.node_id or card.boot != standing.boot:
                 continue
-            is_new = self._table.get(card.node_id) is None
-            changes = [
-                self._table.apply_card(now, standing.card),
-                self._table.apply_standing(
-                    now,
-                    card.node_id,
-                    standing.boot,
-                    standing.incarnation,
-                    (standing.state, standing.cause),
-                ),
-            ]
-            member = self._table.get(card.node_id)
-            if member is None or not any(changes):
+            change = self._apply_both(now, card.node_id, standing)
+            if change is None:
                 continue
-            if is_new:
-                member.since = now - standing.age_s
-                self._note(now, Change(member, None, member.boot, is_card_new=True), ())
-            else:
-                self._note(now, next(c for c in reversed(changes) if c is not None), ())
+            if change.before is None:
+                change.member.since = now - standing.age_s
+            self._note(now, change, ())
 
     # What this node says.
 
@@ -185,7 +179,10 @@ class Rumours:
         evidence: tuple[str, ...],
     ) -> None:
         if message.node_id == self._identity.node_id:
-            self._refute(now, message, accuser)
+            if message.boot > self._identity.card.boot and not isinstance(message, Suspect):
+                self._outrank(now, message.boot)
+            else:
+                self._refute(now, message, accuser)
             return
         change = self._table.apply_standing(
             now, message.node_id, message.boot, message.incarnation, verdict
@@ -193,6 +190,40 @@ class Rumours:
         if change is not None:
             self._news.add(message.node_id, encode_message(message))
             self._note(now, change, evidence, accuser)
+        else:
+            self._remind(message)
+
+    def _remind(self, message: Suspect | Dead | Left) -> None:
+        """Whoever accuses a session that has left missed its farewell, and nobody else will tell."""
+        member = self._table.get(message.node_id)
+        if member is None or member.state is not State.LEFT or isinstance(message, Left):
+            return
+        if message.boot == member.boot and member.node_id not in self._news:
+            farewell = Left(member.node_id, member.boot, member.incarnation)
+            self._news.add(member.node_id, encode_message(farewell))
+
+    def _apply_both(self, now: float, node_id: NodeId, standing: Standing) -> Change | None:
+        """Apply a card and the verdict on it as one change."""
+        spoken = self._table.apply_card(now, standing.card)
+        verdict = (standing.state, standing.cause)
+        judged = self._table.apply_standing(
+            now, node_id, standing.boot, standing.incarnation, verdict
+        )
+        if spoken is None:
+            return judged
+        return spoken if judged is None else replace(spoken, member=judged.member)
+
+    def _merge_ended(self, now: float, sender: NodeId, known: Member, standing: Standing) -> None:
+        """A later session than the known one has come and gone meanwhile."""
+        if standing.state is State.LEFT:
+            change = self._apply_both(now, known.node_id, standing)
+            if change is not None:
+                farewell = Left(known.node_id, standing.boot, standing.incarnation)
+                self._news.add(known.node_id, encode_message(farewell))
+                self._note(now, change, ("said so itself",))
+        elif known.is_living:
+            self.on_alive(now, sender, Alive(standing.card))
+            self._merge_verdict(now, sender, known.node_id, standing)
 
     def _merge_verdict(
         self, now: float, sender: NodeId, node_id: NodeId, standing: Standing
@@ -227,8 +258,26 @@ class Rumours:
             )
         )
 
-    def _is_about_self(self, card_bytes: bytes) -> bool:
-        """Say whether a card is this node's id; stop the node if another process wrote it."""
+    def _outrank(self, now: float, boot: int) -> None:
+        """A later session of this node is known, and is over: its clock or disk was set back."""
+        own = self._table.get(self._identity.node_id)
+        if own is None or own.state is State.LEFT:
+            return
+        if not self._identity.raise_boot(boot):
+            self.ignored_impossible += 1
+            return
+        card = self._identity.card
+        self._outbox.do(Persist({"boot": card.boot}))
+        self.announce(now)
+        text = f"session {boot} of this node is known already: goes on as session {card.boot}"
+        event = Event(kind=EventKind.WARN, member_id=card.node_id, member=card.name, detail=text)
+        self._outbox.do(Emit(event))
+
+    def _is_about_self(self, now: float, card_bytes: bytes) -> bool:
+        """Say whether a card is this node's id; stop the node if another process wrote it.
+
+        A later session at this node's own address cannot run any more: it is this node's past.
+        """
         try:
             card = decode_card(card_bytes)
         except DecodeError:
@@ -241,7 +290,9 @@ class Rumours:
         is_other = (card.boot, card.incarnation) == (mine.boot, mine.incarnation) and (
             card_bytes != self._identity.card_bytes
         )
-        if is_later or is_other:
+        if card.boot > mine.boot and card.address == mine.address:
+            self._outrank(now, card.boot)
+        elif is_later or is_other:
             text = (
                 f"another process runs as this node (id {format_id(mine.node_id)}) at {card.address}: "
                 "each node needs a data directory of its own; this one stops"
@@ -258,17 +309,19 @@ class Rumours:
     ) -> None:
         """Keep suspicions, probe order and names in step with a change, and publish it."""
         member = change.member
-        if member.state is State.SUSPECT:
+        if member.state is not State.SUSPECT:
+            self.suspicions.close(member.node_id)
+        elif not self.suspicions.is_open(member.node_id, member.boot, member.incarnation):
             suspected = Suspected(
                 member.node_id, member.boot, member.incarnation, accuser or NodeId(0), evidence
             )
             self.suspicions.open(suspected, now + self._timeout())
-        else:
-            self.suspicions.close(member.node_id)
         if member.is_living and (change.before is None or change.before >= State.DEAD):
             self._order.insert(member.node_id)
         self.changes.append(change)
-        self._outbox.do(Emit(event_of(change, evidence)))
+        event = event_of(change, evidence)
+        if event is not None:
+            self._outbox.do(Emit(event))
         rival = self.names.file(member)
         if rival is not None:
             self._outbox.do(Emit(self._name_conflict(member, rival)))

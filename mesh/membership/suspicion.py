@@ -51,6 +51,14 @@ class Suspicions:
         """Return the open suspicion of a member, or None."""
         return self._open.get(node_id)
 
+    def is_open(self, node_id: NodeId, boot: int, incarnation: int) -> bool:
+        """Say whether there is a suspicion of exactly this word of a member."""
+        suspected = self._open.get(node_id)
+        return suspected is not None and (suspected.boot, suspected.incarnation) == (
+            boot,
+            incarnation,
+        )
+
     def open(self, suspected: Suspected, deadline: float) -> None:
         """Open a suspicion, or move it to a newer incarnation with a new deadline."""
         self._open[suspected.node_id] = suspected

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mesh.core.address import Address
 from mesh.core.effects import Stop
-from mesh.core.ids import NO_MESH, NodeId
+from mesh.core.ids import NO_MESH, MeshId, NodeId
 from mesh.core.requests import Output
 from mesh.errors import LocalProtocolError
 from mesh.membership.dissemination import Dissemination
@@ -149,16 +149,12 @@ class Swim:
         return self._take(now)
 
     def handle_request(
-        self, now: float, sender: NodeId, message: object
+        self, now: float, sender: NodeId, message: object, mesh_id: MeshId = NO_MESH
     ) -> tuple[object, list[Output]]:
-        """Answer a request on a stream."""
+        """Answer a request on a stream; `mesh_id` is the asker's. The reply None means: none."""
         reply: object
         if isinstance(message, Join):
-            if self.phase == "seeking":
-                reply = self._joining.on_join(now, message)
-                self._try_founding(now)
-            else:
-                reply = self._gate.on_join(now, message)
+            reply = self._on_join(now, message, mesh_id)
         elif isinstance(message, Ping):
             reply = self._prober.ack(message.seq)
         elif isinstance(message, SyncRoot):
@@ -179,13 +175,14 @@ class Swim:
         elif tag[0] == "fallback":
             if isinstance(message, Ack):
                 self._prober.on_ack(now, sender, message)
-        elif isinstance(message, Welcome) and isinstance(reply, Packet):
-            if self._joining.on_welcome(tag, reply.mesh_id, message):
+        elif tag[0] == "join" and isinstance(message, Welcome) and isinstance(reply, Packet):
+            if self._joining.on_welcome(now, tag, reply.mesh_id, message):
                 self.rumours.welcome(now, message.members)
                 self._begin(now)
         else:
             self._joining.handle_reply(now, sender, tag, message)
             self._try_founding(now)
+        self._follow_card(now)
         return self._take(now)
 
     def handle_resolved(
@@ -207,8 +204,8 @@ class Swim:
         self._leave_at = now
         if self.identity.mesh_id != NO_MESH and self.table.living:
             self._leave_at = now + self._config.leave_linger_s
-            self.rumours.farewell(now)
-            self._gossip.tell_all(FAREWELLS_MAX)
+            farewell = self.rumours.farewell(now)
+            self._gossip.tell_all(farewell, self.identity.node_id, FAREWELLS_MAX)
         return self._take(now)
 
     def handle_timeout(self, now: float) -> list[Output]:
@@ -262,6 +259,21 @@ class Swim:
             suspected = self.rumours.suspicions.get(member.node_id)
             is_suspect = member.state is State.SUSPECT
             assert is_suspect == (suspected is not None), "suspects and suspicions are the same"
+
+    def _on_join(self, now: float, message: Join, mesh_id: MeshId) -> object:
+        if self._leave_at is not None:
+            return None  # who leaves lets nobody in
+        reply: object = None
+        if self.phase == "seeking":
+            reply = self._joining.on_join(now, message, mesh_id)
+            self._try_founding(now)
+        return reply if self.phase == "seeking" else self._gate.on_join(now, message)
+
+    def _follow_card(self, now: float) -> None:
+        """Tell the others of a name or boot that changed at the door, if they know this node already."""
+        own = self.table.get(self.identity.node_id)
+        if own is not None and own.card_bytes != self.identity.card_bytes:
+            self.rumours.announce(now)
 
     def _begin(self, now: float) -> None:
         """This node is a member now: announce it, and start to probe and to compare."""

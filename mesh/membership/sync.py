@@ -25,7 +25,7 @@ from mesh.membership.outbox import Outbox
 from mesh.membership.profile import SwimConfig
 from mesh.membership.rumours import Rumours
 from mesh.membership.table import MemberTable
-from mesh.wire.records import Standing, decode_card
+from mesh.wire.records import Standing, State, decode_card
 from mesh.wire.swim_messages import (
     SyncBuckets,
     SyncDelta,
@@ -85,7 +85,7 @@ class Sync:
         self._open[address] = None
         root = root_hash(bucket_hashes(self._table))
         self._outbox.ask(
-            address, SyncRoot(root), ("sync", address), self._config.exchange_timeout_s
+            address, SyncRoot(root), ("sync", address, 1), self._config.exchange_timeout_s
         )
 
     def on_root(self, message: SyncRoot) -> SyncSame | SyncBuckets:
@@ -111,23 +111,28 @@ class Sync:
         address = tag[1] if isinstance(tag, tuple) else None
         if not isinstance(address, Address):
             return
-        if isinstance(reply, SyncBuckets):
+        if isinstance(reply, SyncBuckets) and tag == ("sync", address, 1):
             try:
                 buckets = differing(bucket_hashes(self._table), reply.hashes)
             except DecodeError:
                 buckets = ()
             if buckets:
                 members = tuple(m.standing(now) for m in self._in_buckets(buckets))
-                timeout_s = self._config.exchange_timeout_s
-                self._outbox.ask(address, SyncOffer(buckets, members), tag, timeout_s)
+                offer, timeout_s = SyncOffer(buckets, members), self._config.exchange_timeout_s
+                self._outbox.ask(address, offer, ("sync", address, 2), timeout_s)
                 return
         if isinstance(reply, SyncDelta):
             self._rumours.merge(now, sender, reply.members)
         self._open.pop(address, None)
 
     def _in_buckets(self, buckets: tuple[int, ...]) -> list[Member]:
+        """Return the members of these buckets, and all that have left: no digest shows a missed farewell."""
         wanted = set(buckets)
-        return [member for member in self._table if bucket_of(member.node_id) in wanted]
+        return [
+            member
+            for member in self._table
+            if member.state is State.LEFT or bucket_of(member.node_id) in wanted
+        ]
 
 
 def _ranks(members: tuple[Standing, ...]) -> dict[NodeId, tuple[int, int, int, int]]:
@@ -150,6 +155,6 @@ def _ranks(members: tuple[Standing, ...]) -> dict[NodeId, tuple[int, int, int, i
 def _is_news(member: Member, theirs: tuple[int, int, int, int] | None) -> bool:
     """Say whether this node knows a member better than the other side does."""
     if theirs is None:
-        return member.is_living
+        return member.is_living or member.state is State.LEFT
     mine = (member.boot, member.incarnation, int(member.state))
     return mine > theirs[:3] or (member.boot == theirs[0] and member.card.incarnation > theirs[3])

@@ -81,16 +81,15 @@ class MemberTable:
         if card.boot < member.boot:
             return None
         is_restart = card.boot > member.boot
-        is_card_new = is_restart or _card_rank(card, card_bytes) > _card_rank(
-            member.card, member.card_bytes
-        )
-        if is_card_new:
+        is_later = _card_rank(card, card_bytes) > _card_rank(member.card, member.card_bytes)
+        is_card_new = is_later and _declared(card) != _declared(member.card)
+        if is_later:
             member.card, member.card_bytes = card, card_bytes
         if is_restart:
             member.rtt_s = member.vitals = None
         if is_restart or card.incarnation > member.incarnation:
             self._set(now, member, card, State.ALIVE, Cause.NONE)
-        elif not is_card_new:
+        elif not is_later:
             return None
         return Change(member, before, boot_before, is_card_new)
 
@@ -167,6 +166,10 @@ class MemberTable:
             if last != node_id:
                 self._living[place] = last
                 self._place[last] = place
+
+
+def _declared(card: Card) -> tuple[object, ...]:
+    return card.name, card.address, card.meta
 
 
 def _card_rank(card: Card, card_bytes: bytes) -> tuple[int, int, bytes]:

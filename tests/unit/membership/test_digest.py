@@ -22,9 +22,7 @@ def test_digest_does_not_depend_on_the_order_in_which_members_were_met() -> None
     assert bucket_hashes(table_of(numbers)) == bucket_hashes(table_of(shuffled))
 
 
-@pytest.mark.parametrize(
-    "change", ["newcomer", "suspicion", "new incarnation", "restart", "death"]
-)
+@pytest.mark.parametrize("change", ["newcomer", "suspicion", "new incarnation", "restart", "death"])
 def test_any_difference_among_the_living_shows_in_exactly_its_bucket(change: str) -> None:
     ours, theirs = table_of(list(range(1, 30))), table_of(list(range(1, 30)))
     subject = node_id(40 if change == "newcomer" else 7)

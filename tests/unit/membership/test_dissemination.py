@@ -21,9 +21,7 @@ def test_newer_news_of_a_member_replaces_older_and_is_told_anew() -> None:
     news = Dissemination(4.0)
     news.add(node_id(1), b"old")
     news.take(100, 9)
-    assert not news.has_fresh
     news.add(node_id(1), b"new")
-    assert news.has_fresh
     assert news.take(100, 9) == [b"new"]
     assert len(news) == 1
 
@@ -68,3 +66,10 @@ def test_full_queue_gives_up_what_was_told_most_and_counts_it() -> None:
     assert news.dropped == 1
     taken = news.take(10**9, 10**6)
     assert b"told" * 5 not in taken
+
+
+def test_what_was_told_once_is_not_fresh() -> None:
+    news = Dissemination(4.0)
+    news.add(node_id(1), b"old")
+    news.take(100, 9)
+    assert not news.has_fresh

@@ -33,7 +33,7 @@ def test_exactly_one_founds_when_messages_take_long_and_overtake_each_other(seed
     hosts = [pump.add(number, 1, 2, 3, expect=3) for number in (3, 1, 2)]
     pump.run(10.0)
     assert len(founders(hosts)) == 1
-    assert are_equal(hosts)
+    assert len({host.swim.identity.mesh_id for host in hosts}) == 1
 
 
 def test_those_who_share_one_seed_meet_through_it() -> None:

@@ -27,14 +27,20 @@ def test_incarnation_at_its_maximum_is_no_crash() -> None:
 
 def test_raised_boot_starts_a_new_count_of_incarnations() -> None:
     identity = Identity(card(1, boot=3, incarnation=4), NO_MESH)
-    assert identity.raise_boot(7) == 8
+    assert identity.raise_boot(7)
     assert (identity.card.boot, identity.card.incarnation) == (8, 0)
+
+
+def test_boot_at_its_maximum_is_no_crash() -> None:
+    identity = Identity(card(1, boot=3), NO_MESH)
+    assert not identity.raise_boot(2**48 - 1)
+    assert identity.card.boot == 3
 
 
 def test_another_name_is_told_under_a_higher_incarnation() -> None:
     identity = Identity(card(1), NO_MESH)
-    identity.rename("host-1-abcd")
-    assert (identity.card.name, identity.card.incarnation) == ("host-1-abcd", 1)
+    identity.rename()
+    assert (identity.card.name, identity.card.incarnation) == ("host-1-00d3", 1)
 
 
 def test_card_that_could_outgrow_the_limit_later_is_refused_at_start() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from mesh.core.effects import Emit, SendDatagram, Stop
+from mesh.core.effects import Emit, Stop
 from mesh.core.events import EventKind
 from mesh.core.requests import Output
 from mesh.membership.identity import INCARNATION_MAX
@@ -96,9 +96,7 @@ def test_news_is_emitted_once_however_often_it_is_told(pump: Pump, hosts: list[H
     assert events(hear(pump, first, second, message)) == []
 
 
-def test_older_card_of_a_suspect_does_not_give_it_more_time(
-    pump: Pump, hosts: list[Host]
-) -> None:
+def test_older_card_of_a_suspect_does_not_give_it_more_time(pump: Pump, hosts: list[Host]) -> None:
     first, second, third = hosts
     outputs = hear(pump, first, second, Suspect(third.node_id, 1, 5, second.node_id))
     assert events(outputs) == [EventKind.SUSPECT]
@@ -133,9 +131,7 @@ def test_broken_cards_are_counted_and_change_nothing(pump: Pump, hosts: list[Hos
     hear(pump, first, second, Alive(b"\x93\x01"))
     standing = Standing(1, 0, State.ALIVE, Cause.NONE, 0, b"nothing")
     other_boot = Standing(2, 0, State.ALIVE, Cause.NONE, 0, card_bytes(77))
-    first.swim.handle_request(
-        pump.now, second.node_id, SyncOffer((0,), (standing, other_boot))
-    )
+    first.swim.handle_request(pump.now, second.node_id, SyncOffer((0,), (standing, other_boot)))
     assert first.swim.counters["ignored_impossible"] == 3
     assert len(first.swim.table) == 3
 
@@ -192,7 +188,9 @@ def test_who_accuses_a_member_that_left_is_told_of_the_farewell(
     pump: Pump, hosts: list[Host]
 ) -> None:
     first, second, third = hosts
+    pump.kill(third)
     hear(pump, first, third, Left(third.node_id, 1, 0))
+    hear(pump, second, third, Left(third.node_id, 1, 0))
     pump.run(5.0)  # every rumour rests
     assert first.swim.table.get(third.node_id).state is State.LEFT  # type: ignore[union-attr]
     outputs = hear(pump, first, second, Suspect(third.node_id, 1, 0, second.node_id))
@@ -231,9 +229,7 @@ def test_farewell_learned_by_sync_is_believed(pump: Pump, hosts: list[Host], boo
     assert events(outputs) == [EventKind.LEAVE]
 
 
-def test_welcome_brings_the_dead_and_how_long_they_have_been(
-    pump: Pump, hosts: list[Host]
-) -> None:
+def test_welcome_brings_the_dead_and_how_long_they_have_been(pump: Pump, hosts: list[Host]) -> None:
     first, _, third = hosts
     pump.kill(third)
     pump.run(30.0)
@@ -282,5 +278,4 @@ def test_two_living_members_of_one_name_are_reported_once(pump: Pump, hosts: lis
     double = Alive(card_bytes(70, name="host-3"))
     outputs = hear(pump, first, second, double)
     assert events(outputs) == [EventKind.JOIN, EventKind.CONFLICT]
-    assert hear(pump, first, second, double) == [] or events([]) == []
-    assert not any(isinstance(o, SendDatagram) and not o.data for o in outputs)
+    assert events(hear(pump, first, second, double)) == []

@@ -7,9 +7,7 @@ def suspected(number: int, incarnation: int = 0) -> Suspected:
 
 
 def timeout(size: int) -> float:
-    return suspicion_timeout(
-        size=size, probe_interval_s=1.0, multiplier=4.0, pause_tolerance_s=3.0
-    )
+    return suspicion_timeout(size=size, probe_interval_s=1.0, multiplier=4.0, pause_tolerance_s=3.0)
 
 
 def test_timeout_grows_with_the_logarithm_of_the_mesh() -> None:
@@ -18,9 +16,7 @@ def test_timeout_grows_with_the_logarithm_of_the_mesh() -> None:
 
 
 def test_timeout_is_never_below_the_pause_tolerance() -> None:
-    short = suspicion_timeout(
-        size=5, probe_interval_s=0.2, multiplier=3.0, pause_tolerance_s=2.0
-    )
+    short = suspicion_timeout(size=5, probe_interval_s=0.2, multiplier=3.0, pause_tolerance_s=2.0)
     assert short == 2.0
 
 
