@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from mesh.work.config import WorkConfig
 
 STDOUT: Final = 1
 STDERR: Final = 2
+TURNS_MAX: Final = 64  # logs looked at to make room for one piece
 PIECE_BYTES: Final = 64  # what a piece costs beside its bytes: many tiny pieces are bounded too
 
 
@@ -74,6 +76,7 @@ class OutputStore:
     logs: dict[str, OutputLog] = field(default_factory=dict)
     watchers: dict[int, Watcher] = field(default_factory=dict)
     _finished: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    _running: OrderedDict[str, None] = field(default_factory=OrderedDict)  # that hold output
 
     def log(self, task_id: str) -> OutputLog:
         """Return the task's log, an empty one if it has none."""
@@ -101,22 +104,24 @@ class OutputStore:
         if not self._shrink(log, config.output_bytes_max - cost):
             return None
         over = self.held_bytes + cost - config.output_total_bytes_max
-        if over > 0 and not self._make_room(log, over):
+        is_room = cost <= config.output_bytes_max and (over <= 0 or self._make_room(log, over))
+        if not is_room and log.watchers and cost <= config.output_bytes_max:
             return None
         log.output_bytes += len(data)
-        waiting = [w.watcher_id for w in log.watchers.values() if w.place == log.end]
-        if log.held_bytes + cost > config.output_bytes_max or (
-            self.held_bytes + cost > config.output_total_bytes_max
-        ):
+        if not is_room:
             log.dropped_bytes += len(data)
             return []
+        waiting = [w.watcher_id for w in log.watchers.values() if w.place == log.end]
         log.pieces.append((stream, data))
         log.held_bytes += cost
         self.held_bytes += cost
+        if task_id not in self._finished:
+            self._running[task_id] = None
         return waiting
 
     def finish(self, task_id: str) -> None:
         """Note that the task has ended: its output may go when room is needed."""
+        self._running.pop(task_id, None)
         if task_id in self.logs:
             self._finished[task_id] = None
 
@@ -124,6 +129,7 @@ class OutputStore:
         """Drop the task's log; its watchers keep what they can take no more."""
         log = self.logs.pop(task_id, None)
         self._finished.pop(task_id, None)
+        self._running.pop(task_id, None)
         if log is not None:
             self._clear(log)
             for watcher_id in log.watchers:
@@ -186,7 +192,7 @@ class OutputStore:
         return True
 
     def _make_room(self, log: OutputLog, bytes_needed: int) -> bool:
-        """Drop finished tasks' output, oldest first, then the oldest of `log` itself."""
+        """Drop finished tasks' output, oldest first, then the oldest of `log`, then that of others in turn."""
         target = self.held_bytes - bytes_needed
         for _ in range(len(self._finished)):
             if self.held_bytes <= target:
@@ -194,8 +200,15 @@ class OutputStore:
             task_id, _ = self._finished.popitem(last=False)
             if not self._shrink(self.logs[task_id], 0):
                 self._finished[task_id] = None
-        over = self.held_bytes - target
-        return over <= 0 or self._shrink(log, log.held_bytes - over)
+        if not self._shrink(log, log.held_bytes - (self.held_bytes - target)):
+            return False
+        for task_id in list(islice(self._running, TURNS_MAX)):
+            if self.held_bytes <= target:
+                break
+            self._running.move_to_end(task_id)
+            other = self.logs[task_id]
+            self._shrink(other, other.held_bytes - (self.held_bytes - target))
+        return self.held_bytes <= target
 
     def _clear(self, log: OutputLog) -> None:
         self.held_bytes -= log.held_bytes
