@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from mesh.work.commands import Cancel
 from mesh.work.work import WorkConfig
-from tests.unit.work.pump import Pump, job
+from tests.unit.work.hosts import job
+from tests.unit.work.pump import Pump
 
 NODES = 3
 node = st.integers(1, NODES)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from mesh.wire.work_messages import CancelRun, OfferAnswer
 from mesh.work.commands import Cancel, GetTask
-from tests.unit.work.pump import Pump, job
+from tests.unit.work.hosts import job
+from tests.unit.work.pump import Pump
 
 
 def test_a_ready_task_is_cancelled_at_once() -> None:

@@ -6,7 +6,8 @@ from mesh.core.requests import Ask
 from mesh.wire.work_messages import TaskList, TaskQuery
 from mesh.work.commands import GetTask, ListTasks
 from mesh.work.work import WorkConfig
-from tests.unit.work.pump import Pump, job
+from tests.unit.work.hosts import job
+from tests.unit.work.pump import Pump
 
 
 def test_a_list_has_the_tasks_of_all_members_newest_first() -> None:

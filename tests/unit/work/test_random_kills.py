@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from tests.unit.work.pump import Pump, job
+from tests.unit.work.hosts import job
+from tests.unit.work.pump import Pump
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -17,7 +17,8 @@ from mesh.wire.work_messages import (
     RunQuery,
     Verdict,
 )
-from tests.unit.work.pump import Pump, job
+from tests.unit.work.hosts import job
+from tests.unit.work.pump import Pump
 
 
 def asks_of(outputs: list[object], kind: type) -> list[Ask]:

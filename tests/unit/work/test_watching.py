@@ -5,7 +5,8 @@ from typing import Any
 from mesh.core.effects import Answer
 from mesh.work.commands import Unwatch, Watch
 from mesh.work.work import WorkConfig
-from tests.unit.work.pump import Pump, job
+from tests.unit.work.hosts import job
+from tests.unit.work.pump import Pump
 
 
 def watch(pump: Pump, number: int, task_id: str, watcher_id: int = 1) -> Answer:
