@@ -49,11 +49,12 @@ def suspicion_s(swim: SwimConfig, members: int) -> float:
 def verdict_window_s(swim: SwimConfig, members: int) -> float:
     """Return how long after its last trouble a member may still be declared dead because of it.
 
-    One probe under way, the suspicion that follows, and the time its news takes to get round
-    (a period per tenfold of members, and two more).
+    One probe under way, the suspicion that follows, the time its news takes to get round (a period per
+    tenfold of members, and two more), and a second suspicion: one that is passed on just before it
+    ends begins anew at whom it reaches.
     """
     spread_s = (2 + math.log10(max(1, members))) * swim.probe_interval_s
-    return swim.probe_interval_s + suspicion_s(swim, members) + spread_s
+    return swim.probe_interval_s + 2 * suspicion_s(swim, members) + spread_s
 
 
 def settle_bound_s(swim: SwimConfig, members: int, seeds: int) -> float:

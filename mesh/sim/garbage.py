@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mesh.core.address import Address
@@ -38,28 +39,36 @@ def captured(world: World) -> list[bytes]:
     return [record.data for record in world.trace.recent(_CAPTURED_KINDS)]
 
 
-def mangle(rng: random.Random, real: Sequence[bytes], foreign: Sequence[bytes]) -> Iterator[bytes]:
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some garbage. `is_hopeless`: there is no way to take it for a message, so it must be counted."""
+
+    data: bytes
+    is_hopeless: bool = False
+
+
+def mangle(rng: random.Random, real: Sequence[bytes], foreign: Sequence[bytes]) -> Iterator[Piece]:
     """Yield garbage for ever: noise, real packets changed, cut or swollen, and another mesh's packets."""
     while True:
         packet = rng.choice(real) if real else rng.randbytes(60)
         kind = rng.randrange(7)
         if kind == 0:
-            yield rng.randbytes(rng.choice((0, 1, 17, 18, 19, 100, _BYTES_MAX)))
+            yield Piece(rng.randbytes(rng.choice((0, 1, 17, 18, 19, 100, _BYTES_MAX))), True)
         elif kind == 1:
-            yield packet[:18] + rng.randbytes(rng.randint(0, 200))
+            yield Piece(packet[:18] + rng.randbytes(rng.randint(0, 200)))
         elif kind == 2:
             changed = bytearray(packet)
             for _ in range(rng.randint(1, 4)):
                 changed[rng.randrange(len(changed))] = rng.randrange(256)
-            yield bytes(changed)
+            yield Piece(bytes(changed))
         elif kind == 3:
-            yield packet[: rng.randrange(len(packet))]
+            yield Piece(packet[: rng.randrange(len(packet))])
         elif kind == 4:
-            yield packet + rng.randbytes(rng.choice((1, 30, _BYTES_MAX, 70_000)))
+            yield Piece(packet + rng.randbytes(rng.choice((1, 30, _BYTES_MAX, 70_000))))
         elif kind == 5:
-            yield packet * (1 + _BYTES_MAX // len(packet))
+            yield Piece(packet * (1 + _BYTES_MAX // len(packet)))
         elif foreign:
-            yield rng.choice(foreign)
+            yield Piece(rng.choice(foreign), True)
 
 
 class Garbage:
@@ -84,11 +93,11 @@ class Garbage:
             as_request = self._rng.random() < 0.5
             if not self.offer(host, double, next(source), as_request=as_request):
                 double = None
-        self._answer(host, next(source))
+        self._answer(host, next(source).data)
 
-    def offer(self, host: Host, double: SimNode, data: bytes, *, as_request: bool) -> bool:
+    def offer(self, host: Host, double: SimNode, piece: Piece, *, as_request: bool) -> bool:
         """Give garbage to a running node's double, and if it is dropped to the node; say whether it was."""
-        node = host.node
+        node, data = host.node, piece.data
         assert node is not None
         before = _fingerprint(node, self._now(host))
         is_dropped = self._judge(host, double, data, as_request)
@@ -96,6 +105,8 @@ class Garbage:
             self._report(host, "a copy of the node shares state with it", data)
         if not is_dropped:
             self.decoded += 1
+            if piece.is_hopeless or (len(data) > _BYTES_MAX and not as_request):
+                self._report(host, "garbage was not counted as dropped", data)
             return False
         self.dropped += 1
         self._world.inject(host, _STRANGER, data, as_request=as_request)

@@ -54,11 +54,14 @@ class Inspection:
                 self._look()
         return not self.violations
 
-    def wait_converged(self, bound_s: float, step_s: float) -> float | None:
+    def wait_converged(
+        self, bound_s: float, step_s: float, *, is_demanded: bool = True
+    ) -> float | None:
         """Wait until all views equal the truth and return when that was, in true time.
 
-        That is the time of the last event before it. After `bound_s` the differences are violations.
-        While events come in, most comparisons are spared.
+        That is the time of the last event before it. After `bound_s` it returns None, and the
+        differences are violations if convergence is demanded. While events come in, most comparisons
+        are spared.
         """
         begin_s = self.world.loop.now_s
         end_s = begin_s + bound_s
@@ -78,7 +81,8 @@ class Inspection:
                 last_s = self.world.events[-1].at_s if self.world.events else begin_s
                 return max(begin_s, last_s)
             if is_over:
-                self.violations += found
+                self.violations += found if is_demanded else []
+                return None
         return None
 
     def demand_converged(self) -> None:
