@@ -86,8 +86,11 @@ def fits(member: LiveMember, wants: Wants) -> bool:
         return False
     if wants.node_class and wants.node_class != meta.node_class:
         return False
-    labels = dict(meta.labels)
-    if any(labels.get(key) != value for key, value in wants.labels):
-        return False
-    offers = dict(meta.offers)
-    return all(offers.get(name, 0) >= amount for name, amount in wants.needs)
+    if wants.labels:
+        labels = dict(meta.labels)
+        if any(labels.get(key) != value for key, value in wants.labels):
+            return False
+    if wants.needs:
+        offers = dict(meta.offers)
+        return all(offers.get(name, 0) >= amount for name, amount in wants.needs)
+    return True

@@ -45,6 +45,7 @@ class Lane:
     asked: int = 0  # tasks of this lane that somebody is being asked to run
     busy: dict[NodeId, int] = field(default_factory=dict)  # who declined, and its news count then
     unfit: dict[NodeId, Metadata] = field(default_factory=dict)  # who never can, and its card then
+    sentence: tuple[int, int, str] = (-1, -1, "")  # what it waits for, as of (view, news)
     turn: int = 0  # whose turn it is to be asked anyway
 
     def push(self, task: Task) -> None:
@@ -79,6 +80,7 @@ class ReadyQueue:
         self._noted: set[NodeId] = set()  # members that will tell us of their next free slot
         self._asking: dict[NodeId, int] = {}  # offers under way
         self._offers = 0
+        self._changes = 0  # counts what may change whom a lane could ask
         self._retries: Timers[LaneKey] = Timers()
 
     def add(self, task: Task) -> None:
@@ -192,15 +194,13 @@ class ReadyQueue:
         """Say in one sentence what a ready task waits for."""
         if task.asked is not None:
             return f"an answer from {task.asked_name}"
-        candidates = [member for member in self._view.members() if fits(member, task.wants)]
-        if not candidates:
-            return f"a member that {_demands(task.wants)}"
         lane = self._lanes.get(_lane_key(task))
-        if lane is None or any(self._has_room(lane, member) for member in candidates):
+        if lane is None:
             return "its turn"
-        names = ", ".join(member.name for member in candidates[:5])
-        more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
-        return f"a free slot: asked {names}{more} (busy)"
+        stamp = self._view.version, self._changes
+        if lane.sentence[:2] != stamp:
+            lane.sentence = (*stamp, self._sentence(lane))
+        return lane.sentence[2]
 
     def check_invariants(self, idle: Iterable[Task]) -> None:
         """Raise AssertionError if a lane or a count is out of step, or one of the `idle` does not wait. O(tasks)."""
@@ -214,6 +214,16 @@ class ReadyQueue:
             assert all(task_id in held for task_id in lane.waiting)
             if lane.waiting and lane.key not in self._turns:
                 assert lane.key in self._retries, f"lane {lane.key} would never be looked at again"
+
+    def _sentence(self, lane: Lane) -> str:
+        candidates = [member for member in self._view.members() if fits(member, lane.wants)]
+        if not candidates:
+            return f"a member that {_demands(lane.wants)}"
+        if any(self._has_room(lane, member) for member in candidates):
+            return "its turn"
+        names = ", ".join(member.name for member in candidates[:5])
+        more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
+        return f"a free slot: asked {names}{more} (busy)"
 
     def _lane(self, task: Task) -> Lane:
         key = _lane_key(task)
@@ -247,6 +257,7 @@ class ReadyQueue:
 
     def _ask(self, lane: Lane, task: Task, member: LiveMember) -> tuple[Task, LiveMember]:
         del lane.waiting[task.task_id]
+        self._changes += 1
         lane.asked += 1
         self._offers += 1
         self._asking[member.node_id] = self._asking.get(member.node_id, 0) + 1
@@ -254,6 +265,7 @@ class ReadyQueue:
 
     def _wake(self, node_id: NodeId) -> None:
         """Give lanes a turn that may use this member. O(lanes)."""
+        self._changes += 1
         member = self._view.get(node_id)
         if member is None or self._room(member) <= 0:
             return
