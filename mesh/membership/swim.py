@@ -145,7 +145,7 @@ class Swim:
             elif kind in self._on_datagram:
                 self._on_datagram[kind](now, sender, message)
         if is_gone and self._leave_at is None:
-            self._meet(sender, source)
+            self._meet(now, sender, source)
         return self._take(now)
 
     def handle_request(
@@ -292,11 +292,14 @@ class Swim:
             return ()
         return (self.rumours.verdict_on(member),)
 
-    def _meet(self, sender: NodeId, source: Address) -> None:
+    def _meet(self, now: float, sender: NodeId, source: Address) -> None:
         """Compare notes with somebody who speaks but is unknown or thought gone."""
         member = self.table.get(sender)
-        if member is None or not member.is_living:
-            self._sync.begin(source)
+        if member is not None:
+            is_leaving = now - member.since < 2 * self._config.leave_linger_s
+            if member.is_living or (member.state is State.LEFT and is_leaving):
+                return
+        self._sync.begin(source)
 
     def _take(self, now: float) -> list[Output]:
         if self._leave_at is None:

@@ -246,7 +246,7 @@ class Node:
 
     def _answer(self, now: float, packet: Packet, message: Any) -> tuple[Any, list[Output]]:  # noqa: ANN401 - any message of the wire
         if type(message) in Swim.REQUESTS:
-            return self._swim.handle_request(now, packet.sender, message)
+            return self._swim.handle_request(now, packet.sender, message, packet.mesh_id)
         if type(message) in Work.MESSAGES:
             if self._live.get(packet.sender) is None:
                 self.counters["dropped_stranger"] += 1
@@ -258,7 +258,7 @@ class Node:
     def _refusal(self, packet: Packet, message: object) -> Refused | None:
         """Return why a request of another mesh, or of none, is not answered."""
         mine = self._identity.mesh_id
-        if packet.mesh_id == mine:
+        if packet.mesh_id == mine != NO_MESH:
             return None
         is_open = isinstance(message, OPEN_TO_STRANGERS)
         if is_open and NO_MESH in {packet.mesh_id, mine}:
@@ -300,6 +300,8 @@ class Node:
         for node_id in freed:
             outputs += self._work.handle_member_up(now, node_id)
         outputs += self._follow_boot()
+        if self._roll.refresh_self(self._identity, self._work.free_slots):
+            outputs += self._work.handle_member_up(now, self._identity.node_id)
         outputs += self._departure.step(now, self._work, self._swim)
         free_slots = 0 if self._departure.is_under_way else self._work.free_slots
         self._identity.vitals = Vitals(free_slots, self._identity.vitals.load_pct)

@@ -6,7 +6,6 @@ a session's work.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from mesh.core.ids import NodeId
@@ -36,8 +35,12 @@ class Roll:
         self._table = table
         self._live = live
 
-    def apply(self, changes: list[Change], phase: str) -> Iterator[News]:
-        """Put and drop members, one change after another, and yield what each means for work."""
+    def apply(self, changes: list[Change], phase: str) -> list[News]:
+        """Put and drop members, all of them first, and return what each change means for work.
+
+        So whoever gives away the work of one that died asks none of those that died with it.
+        """
+        news = []
         for change in changes:
             member = change.member
             if member.state is State.ALIVE:
@@ -45,7 +48,8 @@ class Roll:
             else:
                 self._live.drop(member.node_id)
             is_up = member.state is State.ALIVE and phase == "member"
-            yield News(member.node_id, is_up, *_ended(change))
+            news.append(News(member.node_id, is_up, *_ended(change)))
+        return news
 
     def refresh_vitals(self, packet: Packet) -> list[NodeId]:
         """Take new vitals from the acks in a packet; return whose slots have become free."""
@@ -63,15 +67,17 @@ class Roll:
                     freed.append(entry.node_id)
         return freed
 
-    def refresh_self(self, identity: Identity, free_slots: int) -> None:
-        """Keep this node's own entry: it is a candidate like any other."""
+    def refresh_self(self, identity: Identity, free_slots: int) -> bool:
+        """Keep this node's own entry: it is a candidate like any other. Say whether it has just become one."""
         own = self._table.get(identity.node_id)
         if own is None or own.state is not State.ALIVE:
             self._live.drop(identity.node_id)
-            return
+            return False
         entry = self._live.get(identity.node_id)
-        if entry is None or entry.free_slots != free_slots or entry.boot != own.boot:
+        wanted = (free_slots, own.boot, own.name)
+        if entry is None or (entry.free_slots, entry.boot, entry.name) != wanted:
             self._live.put(replace(_live(own), free_slots=free_slots))
+        return entry is None
 
     def check_invariants(self) -> None:
         """Raise AssertionError if the live view is not the table's alive members."""

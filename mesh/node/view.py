@@ -13,6 +13,7 @@ from mesh.core.ids import NO_MESH, format_id
 from mesh.membership.member import Member
 from mesh.membership.swim import Swim
 from mesh.node.config import NodeConfig
+from mesh.wire.records import Cause, State
 from mesh.work.work import Work
 
 
@@ -56,6 +57,10 @@ def build_view(
         "since": started_at + offset_s,
     }
     own_vitals = (work.used, swim.identity.vitals.load_pct)
+    known = list(swim.table)
+    if swim.table.get(card.node_id) is None:  # seeking: it knows of nobody but itself
+        alone = Member(card, b"", card.boot, card.incarnation, State.ALIVE, Cause.NONE, started_at)
+        known.append(alone)
     members = [
         _member(
             member,
@@ -63,7 +68,7 @@ def build_view(
             offset_s=offset_s,
             own_vitals=own_vitals if member.node_id == card.node_id else None,
         )
-        for member in swim.table
+        for member in known
     ]
     members.sort(key=lambda entry: (entry["name"], entry["node_id"]))
     done = work.view(now)

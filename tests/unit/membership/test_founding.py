@@ -12,7 +12,7 @@ def founders(hosts: list[Host]) -> list[Host]:
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations((1, 2, 3))))
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_exactly_one_of_three_founds_in_any_order_of_start(
     order: tuple[int, ...], seed: int
 ) -> None:
@@ -26,7 +26,7 @@ def test_exactly_one_of_three_founds_in_any_order_of_start(
     assert are_equal(hosts)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_exactly_one_founds_when_messages_take_long_and_overtake_each_other(seed: int) -> None:
     pump = Pump(seed)
     pump.delay_s = 0.3

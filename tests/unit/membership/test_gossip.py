@@ -1,0 +1,91 @@
+from mesh.membership.profile import lan
+from mesh.wire.packet import DATAGRAM_BYTES_MAX, decode_packet
+from mesh.wire.records import Cause, State
+from mesh.wire.swim_messages import Ack, Alive, Dead, Ping
+from tests.unit.membership.pump import Pump, card_bytes, packet
+
+
+def test_node_that_is_alone_is_quiet() -> None:
+    pump = Pump()
+    host = pump.add(1)
+    pump.run(1.0)
+    calls = 0
+    while host.due is not None and host.due < pump.now + 10.0 and calls < 1000:
+        host.swim.handle_timeout(host.due)
+        host.due = host.swim.next_timeout()
+        calls += 1
+    assert calls <= 10 / pump.config.probe_interval_s + 5
+
+
+def test_idle_mesh_sends_nothing_but_probes() -> None:
+    pump = Pump(config=lan())
+    hosts = pump.mesh(8, settle_s=20.0)
+    for host in hosts:
+        host.sent.clear()
+    pump.run(60.0)
+    for host in hosts:
+        kinds = {type(m) for sent in host.sent for m in decode_packet(sent.data).messages}
+        assert kinds <= {Ping, Ack}
+        assert len(host.sent) / 60.0 < 3.0
+
+
+def test_news_goes_out_at_once() -> None:
+    pump = Pump()
+    hosts = pump.mesh(8)
+    moved = Alive(card_bytes(8, incarnation=1, name="renamed"))
+    pump.at_host(hosts[0], hosts[1], moved)
+    assert pump.run_until(
+        lambda: all(h.swim.rumours.names.holder("renamed", hosts[0].node_id) for h in hosts[:7]),
+        0.2,
+    )
+
+
+def test_news_ends_after_a_bounded_number_of_packets() -> None:
+    pump = Pump()
+    hosts = pump.mesh(8)
+    for host in hosts:
+        host.sent.clear()
+    pump.at_host(hosts[0], hosts[1], Alive(card_bytes(8, incarnation=1, name="renamed")))
+    pump.run(5.0)
+    carrying = [
+        sum(Alive in map(type, decode_packet(sent.data).messages) for sent in host.sent)
+        for host in hosts
+    ]
+    assert max(carrying) <= 4  # 4 * log10(8 + 1), rounded up
+
+
+def test_recently_dead_are_told_too() -> None:
+    pump = Pump()
+    hosts = pump.mesh(3)
+    pump.at_host(
+        hosts[0],
+        hosts[1],
+        Dead(hosts[2].node_id, 1, 0, Cause.SILENT, hosts[1].node_id),
+    )
+    assert hosts[0].state_of(hosts[2]) is State.DEAD
+    assert pump.run_until(lambda: hosts[0].state_of(hosts[2]) is State.ALIVE, 0.5)
+
+
+def test_datagrams_keep_to_the_limit_with_three_hundred_rumours_pending() -> None:
+    pump = Pump()
+    first, second = pump.mesh(2)
+    first.sent.clear()
+    for number in range(10, 300):
+        message = Alive(card_bytes(number, name=f"host-{number}-" + "x" * (number % 40)))
+        first.swim.handle_packet(pump.now, second.address, packet(second, message))
+    pump.run(0.3)  # the pump asserts the limit on every datagram
+    sizes = [len(sent.data) for sent in first.sent]
+    assert sizes
+    assert DATAGRAM_BYTES_MAX - 200 < max(sizes) <= DATAGRAM_BYTES_MAX
+
+
+def test_largest_card_travels_beside_a_ping() -> None:
+    pump = Pump()
+    first, second = pump.mesh(2)
+    labels = tuple((f"{n:02}" + "k" * 20, "v" * 40) for n in range(14))
+    meta = first.swim.identity.card.meta.__class__(labels=labels)
+    big = card_bytes(30, meta=meta)
+    assert len(big) > 900
+    pump.at_host(first, second, Alive(big))
+    pump.run(0.5)
+    assert any(big in sent.data for sent in first.sent)
