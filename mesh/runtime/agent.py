@@ -63,7 +63,7 @@ def run_agent(settings: AgentSettings) -> int:
         node = Node(config, secrets.randbits(64))
         agent = Agent(settings, data, node, clock, console)
         stop = trio.run(agent.run, endpoint)
-    console.say(f"{config.name} stopped: {stop.reason or 'no reason given'}")
+    console.say(f"stopped: {stop.reason or 'no reason given'}")
     return stop.exit_code
 
 
@@ -105,8 +105,11 @@ class Agent:
         driver, say = self._driver, self._console.say
         udp = UdpSocket(endpoint.udp)
         listener = Listener(endpoint.tcp, self._clock, driver.handle_request, say)
+        counters: list[Mapping[str, int]] = [udp.counters, listener.counters, driver.counters]
         with ExitStack() as stack:
             stack.callback(udp.close)
+            control = ControlServer(self._data.path, self._services(counters).table(), say)
+            stack.callback(control.close)
             async with trio.open_nursery() as nursery:
                 asker = Asker(nursery, self._clock, driver.handle_exchange)
                 executor = Executor(nursery, driver.handle_process)
@@ -124,9 +127,7 @@ class Agent:
                         say=say,
                     )
                 )
-                counters = (udp.counters, asker.counters, listener.counters, driver.counters)
-                control = ControlServer(self._data.path, self._services(counters).table(), say)
-                stack.callback(control.close)
+                counters += (asker.counters, control.counters)
                 await nursery.start(self._heed_signals)
                 nursery.start_soon(control.run)
                 nursery.start_soon(listener.run)
@@ -137,7 +138,7 @@ class Agent:
                 nursery.cancel_scope.cancel()
         return stop
 
-    def _services(self, counters: tuple[Mapping[str, int], ...]) -> Services:
+    def _services(self, counters: list[Mapping[str, int]]) -> Services:
         facts = {"profile": self._settings.profile, "data": str(self._data.path)}
         status = Status(self._node.view, self._clock, counters, facts)
         return Services(self._driver, self._node.take_watch, status, self._log)

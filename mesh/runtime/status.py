@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mesh.node.view import View
@@ -18,12 +18,12 @@ class Status:
         self,
         make_view: Callable[[float], View],
         clock: Clock,
-        counters: Iterable[Mapping[str, int]],
+        counters: Sequence[Mapping[str, int]],
         facts: Mapping[str, str],
     ) -> None:
         self._make_view = make_view
         self._clock = clock
-        self._counters = tuple(counters)
+        self._counters = counters
         self._facts = facts
         self._started_at = clock()
 

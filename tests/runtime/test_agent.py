@@ -285,7 +285,7 @@ def test_two_nodes_meet_and_one_leaves_without_a_trace(nodes: Nodes) -> None:
     assert b.wait(10) == 0
     nodes.wait(lambda: nodes.alive("a") == {"a"}, "a knows that b left")
     assert sorted(path.name for path in (nodes.home / "b").iterdir()) == ["identity", "lock"]
-    assert "b stopped" in nodes.log("b")
+    assert "stopped: SIGTERM received" in nodes.log("b")
     assert "b left" in nodes.log("a")
 
 
@@ -324,6 +324,13 @@ def test_a_second_node_in_one_directory_or_on_one_port_says_so(nodes: Nodes) -> 
     assert nodes.start("b", port=port).wait(10) == 9
     assert f"port {port} on 127.0.0.1 is in use" in nodes.log("b")
     assert nodes.alive("a") == {"a"}
+
+
+def test_a_socket_that_cannot_be_made_is_said_in_one_line(nodes: Nodes) -> None:
+    (nodes.home / "a" / "control.sock").mkdir(parents=True)
+    assert nodes.start("a").wait(10) == 9
+    assert "DataDirectoryError a directory that can hold a socket is expected" in nodes.log("a")
+    assert "Traceback" not in nodes.log("a")
 
 
 def test_leaving_stops_the_work_and_a_second_signal_does_not_wait(nodes: Nodes) -> None:
