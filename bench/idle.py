@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mesh.demo.fleet import Fleet, NodeProcess
 
-SETTLE_S = 5.0
+SETTLE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,10 @@ class TransportError(MeshError):
         super().__init__(message)
 
 
+class ForeignStreamError(DecodeError, TransportError):
+    """A stream carried what no node of Mesh sends: the peer's fault, and the stream is of no use any more."""
+
+
 class MeshUnreachable(MeshError):  # noqa: N818 - the name users know from the documents
     """No local node answers on the control socket. Exit code 3."""
 

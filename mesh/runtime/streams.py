@@ -17,7 +17,7 @@ import trio
 from mesh.core.address import Address
 from mesh.core.effects import StartExchange
 from mesh.core.timers import Timers
-from mesh.errors import DecodeError, TransportError
+from mesh.errors import DecodeError, ForeignStreamError, TransportError
 from mesh.runtime.clock import Clock
 from mesh.wire.frames import FrameKind, FrameReader, exchange_frame, split_exchange
 from mesh.wire.packet import FRAME_BYTES_MAX
@@ -196,6 +196,7 @@ class Asker:
 
     async def _run_connection(self, connection: _Connection) -> None:
         reason, number = "closed before it answered", None
+        kind: type[TransportError] = TransportError
         try:
             with connection.scope:
                 stream = await _connect(connection.peer)
@@ -211,10 +212,11 @@ class Asker:
         except* DecodeError as group:
             self.counters["dropped_bad_reply"] += 1
             reason = f"broke the protocol: {group.exceptions[0]}"
+            kind = ForeignStreamError
         self._retire(connection)
         self._timers.cancel(connection)
         for exchange_id in list(connection.pending.values()):
-            self._finish(exchange_id, TransportError(f"{connection.peer} {reason}", number))
+            self._finish(exchange_id, kind(f"{connection.peer} {reason}", number))
 
     async def _write(self, connection: _Connection, stream: trio.SocketStream) -> None:
         while True:

@@ -51,7 +51,7 @@ def assert_refused(found: subprocess.CompletedProcess[str], code: int, pattern: 
     assert found.returncode == code, found.stderr
     assert len(plain) <= 1, found.stderr
     said = plain[0] if plain else lines[-1].partition(" ")[2]
-    assert re.fullmatch(rf"mesh: (?:\S+ stopped: )?{pattern}", said), said
+    assert re.fullmatch(rf"mesh: (?:(?:\S+ )?stopped: )?{pattern}", said), said
 
 
 @pytest.mark.parametrize(

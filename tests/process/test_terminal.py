@@ -117,7 +117,7 @@ def test_joined_screen_closes_on_q_and_the_node_stays_until_interrupt(home: Path
             assert client.call("status")["phase"] == "member"
         seat.press(b"\x03")
         assert seat.wait() == 0
-        assert b"here stopped" in seat.shown
+        assert b"stopped: SIGINT" in seat.shown
         seat.assert_given_back()
 
 
@@ -127,7 +127,7 @@ def test_interrupt_on_the_joined_screen_leaves_the_mesh(home: Path) -> None:
         seat.press(b"\x03")
         assert seat.wait() == 0
         seat.assert_given_back()
-        assert b"here stopped" in seat.shown.partition(LEAVE)[2]
+        assert b"stopped: SIGINT" in seat.shown.partition(LEAVE)[2]
 
 
 def test_terminated_node_takes_its_screen_along(home: Path) -> None:

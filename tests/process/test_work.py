@@ -27,7 +27,7 @@ def run_round(fleet: Fleet, number: int) -> int:
     rng = random.Random(number)
     keepers, victim = [fleet.nodes["a"], fleet.nodes["b"]], fleet.nodes["c"]
     address = victim.call("status")["address"]
-    killer = threading.Timer(rng.uniform(0.0, 2.5), victim.kill)
+    killer = threading.Timer(rng.uniform(0.0, 1.2), victim.kill)
     killer.start()
     kept: dict[str, NodeProcess] = {}
     for index in range(TASKS):
