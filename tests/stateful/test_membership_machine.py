@@ -1,10 +1,11 @@
 """Any sequence of faults, then peace: what one member knows of another never goes back, the machines
 never contradict themselves, and once the faults stop all views become equal.
+
+The faults are drawn one by one, and shrink; of the machines' and the network's randomness only the
+seed is drawn: a mesh draws more numbers in a few seconds than an example can hold.
 """
 
 from __future__ import annotations
-
-import random
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -28,10 +29,9 @@ indices = st.integers(0, 1_000_000)
 class Membership(RuleBasedStateMachine):
     """Five hosts, of which the first founded; everybody has everybody as a seed."""
 
-    @initialize(rng=st.randoms(use_true_random=False))
-    def start(self, rng: random.Random) -> None:
-        self.pump = Pump(0)
-        self.pump.rng = rng
+    @initialize(seed=st.integers(0, 2**32 - 1))
+    def start(self, seed: int) -> None:
+        self.pump = Pump(seed)
         self.hosts = [self.pump.add(1)]
         self.hosts += [self.pump.add(n, *range(1, SIZE + 1)) for n in range(2, SIZE + 1)]
         self.known: dict[tuple[int, NodeId], tuple[int, int]] = {}
