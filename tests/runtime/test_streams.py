@@ -13,7 +13,7 @@ import trio
 
 from mesh.core.address import Address
 from mesh.core.effects import StartExchange
-from mesh.errors import TransportError
+from mesh.errors import DecodeError, TransportError
 from mesh.runtime.listener import Listener, ListenLimits
 from mesh.runtime.streams import FIRST_FRAME_BYTES_MAX, Asker, AskLimits
 from mesh.wire.frames import FrameKind, exchange_frame
@@ -196,7 +196,9 @@ async def test_a_seed_that_is_no_mesh_is_reported_and_counted(answer: bytes) -> 
         nursery.start_soon(trio.serve_listeners, babble, server)
         async with asking() as (asker, replies):
             asker.ask(StartExchange(1, address, b"x", 5.0))
-            assert "broke the protocol" in str(await replies.error_of(1))
+            error = await replies.error_of(1)
+            assert isinstance(error, DecodeError)
+            assert "broke the protocol" in str(error)
             assert asker.counters["dropped_bad_reply"] == 1
         nursery.cancel_scope.cancel()
 
