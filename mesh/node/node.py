@@ -248,7 +248,7 @@ class Node:
         if type(message) in Swim.REQUESTS:
             return self._swim.handle_request(now, packet.sender, message, packet.mesh_id)
         if type(message) in Work.MESSAGES:
-            if self._live.get(packet.sender) is None:
+            if self._swim.table.get(packet.sender) is None:
                 self.counters["dropped_stranger"] += 1
                 return None, []
             return self._work.handle_message(now, packet.sender, message)
