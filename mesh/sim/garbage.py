@@ -41,10 +41,20 @@ def captured(world: World) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some garbage. `is_hopeless`: there is no way to take it for a message, so it must be counted."""
+    """Some garbage. What can in no way be taken for a message must be counted as dropped."""
 
     data: bytes
-    is_hopeless: bool = False
+    is_noise: bool = False
+    is_foreign: bool = False
+
+    def must_be_dropped(self, *, as_request: bool) -> bool:
+        """Say whether there is no way to take it for a message.
+
+        Whether a request of another mesh may be answered depends on what it asks: a node that seeks
+        says to a ping that it is there.
+        """
+        is_stray = self.is_foreign or len(self.data) > _BYTES_MAX
+        return self.is_noise or (is_stray and not as_request)
 
 
 def mangle(rng: random.Random, real: Sequence[bytes], foreign: Sequence[bytes]) -> Iterator[Piece]:
@@ -53,7 +63,9 @@ def mangle(rng: random.Random, real: Sequence[bytes], foreign: Sequence[bytes]) 
         packet = rng.choice(real) if real else rng.randbytes(60)
         kind = rng.randrange(7)
         if kind == 0:
-            yield Piece(rng.randbytes(rng.choice((0, 1, 17, 18, 19, 100, _BYTES_MAX))), True)
+            yield Piece(
+                rng.randbytes(rng.choice((0, 1, 17, 18, 19, 100, _BYTES_MAX))), is_noise=True
+            )
         elif kind == 1:
             yield Piece(packet[:18] + rng.randbytes(rng.randint(0, 200)))
         elif kind == 2:
@@ -68,7 +80,7 @@ def mangle(rng: random.Random, real: Sequence[bytes], foreign: Sequence[bytes]) 
         elif kind == 5:
             yield Piece(packet * (1 + _BYTES_MAX // len(packet)))
         elif foreign:
-            yield Piece(rng.choice(foreign), True)
+            yield Piece(rng.choice(foreign), is_foreign=True)
 
 
 class Garbage:
@@ -105,7 +117,7 @@ class Garbage:
             self._report(host, "a copy of the node shares state with it", data)
         if not is_dropped:
             self.decoded += 1
-            if piece.is_hopeless or (len(data) > _BYTES_MAX and not as_request):
+            if piece.must_be_dropped(as_request=as_request):
                 self._report(host, "garbage was not counted as dropped", data)
             return False
         self.dropped += 1

@@ -59,12 +59,13 @@ class Inspection:
     ) -> float | None:
         """Wait until all views equal the truth and return when that was, in true time.
 
-        That is the time of the last event before it. After `bound_s` it returns None, and the
+        That is the time of the last event before it, or of the last look that found a difference. After `bound_s` it returns None, and the
         differences are violations if convergence is demanded. While events come in, most comparisons
         are spared.
         """
         begin_s = self.world.loop.now_s
         end_s = begin_s + bound_s
+        wrong_s = begin_s
         spared = 0
         while not self.violations:
             events = len(self.world.events)
@@ -79,7 +80,8 @@ class Inspection:
             found = self._convergence.differences(now_s, self.views())
             if not found:
                 last_s = self.world.events[-1].at_s if self.world.events else begin_s
-                return max(begin_s, last_s)
+                return max(wrong_s, last_s)
+            wrong_s = now_s
             if is_over:
                 self.violations += found if is_demanded else []
                 return None
