@@ -1,0 +1,316 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mesh.core.effects import (
+    Answer,
+    Effect,
+    Emit,
+    Persist,
+    Resolve,
+    SendDatagram,
+    StartExchange,
+    StartProcess,
+    Stop,
+)
+from mesh.core.events import EventKind
+from mesh.core.ids import NO_MESH, MeshId, format_id
+from mesh.errors import TransportError
+from mesh.membership.profile import local
+from mesh.node.commands import Leave, SetLoad
+from mesh.node.config import Metadata, NodeConfig
+from mesh.node.node import Node
+from mesh.wire.packet import decode_packet, encode_message, encode_packet
+from mesh.wire.records import Cause, State, Vitals
+from mesh.wire.swim_messages import (
+    Ack,
+    Alive,
+    Dead,
+    Join,
+    Ping,
+    Refused,
+    SyncOffer,
+    SyncRoot,
+    Waiting,
+    Welcome,
+)
+from mesh.wire.work_messages import Offer, Spec, TaskQuery
+from mesh.work.commands import Submit
+from tests.unit.membership.pump import address, card_bytes, node_id
+
+MESH = MeshId(0xABCD)
+NOW = 100.0
+
+
+def config(number: int = 1, **changed: Any) -> NodeConfig:  # noqa: ANN401 - what a config takes
+    parts: dict[str, Any] = {
+        "node_id": node_id(number),
+        "boot": 1,
+        "mesh_id": MESH,
+        "name": f"host-{number}",
+        "address": address(number),
+        "meta": Metadata(slots=2, version="1"),
+        "swim": local(),
+        "unix_offset_s": 1_000_000.0,
+    }
+    return NodeConfig(**{**parts, **changed})
+
+
+def started(number: int = 1, **changed: Any) -> Node:  # noqa: ANN401 - what a config takes
+    node = Node(config(number, **changed), seed=1)
+    node.start(NOW)
+    node.check_invariants()
+    return node
+
+
+def from_host(number: int, *messages: object, mesh_id: MeshId = MESH) -> bytes:
+    return encode_packet(mesh_id, node_id(number), [encode_message(m) for m in messages])
+
+
+def tell(node: Node, number: int, *messages: object) -> list[Effect]:
+    effects = node.handle_datagram(NOW, address(number), from_host(number, *messages))
+    node.check_invariants()
+    return effects
+
+
+def ask(
+    node: Node, number: int, message: object, mesh_id: MeshId = MESH
+) -> tuple[object, list[Effect]]:
+    data = from_host(number, message, mesh_id=mesh_id)
+    reply, effects = node.handle_request(NOW, address(number), data)
+    node.check_invariants()
+    return (decode_packet(reply, 10**6).messages[0] if reply else None), effects
+
+
+def submit(node: Node, text: str = "job") -> list[Effect]:
+    return node.handle_command(NOW, Submit(1, Spec(task_id=text, argv=("true",))))
+
+
+def test_node_without_seeds_founds_and_says_so() -> None:
+    node = Node(config(mesh_id=NO_MESH), seed=1)
+    effects = node.start(NOW)
+    assert [type(effect) for effect in effects[:2]] == [Persist, Emit]
+    view = node.view(NOW)
+    assert view.node["phase"] == "member"
+    assert view.node["mesh_id"] != ""
+
+
+def test_seeking_node_is_in_its_own_view() -> None:
+    node = started(mesh_id=NO_MESH, seeds=("there:1",))
+    view = node.view(NOW + 5)
+    assert (view.node["phase"], view.node["mesh_id"]) == ("seeking", "")
+    assert [(m["name"], m["self"], m["state"]) for m in view.members] == [("host-1", True, "alive")]
+    assert view.members[0]["since"] == NOW + 1_000_000.0
+
+
+def test_view_shows_every_member_with_what_is_known_of_it() -> None:
+    node = started()
+    meta = Metadata(slots=4, labels=(("zone", "a"),))
+    tell(node, 2, Alive(card_bytes(2, meta=meta)))
+    node.handle_command(NOW, SetLoad(70))
+    members = {m["name"]: m for m in node.view(NOW).members}
+    assert list(members) == ["host-1", "host-2"]
+    other = members["host-2"]
+    assert other["node_id"] == format_id(node_id(2))
+    assert (other["slots"], other["used"], other["load"], other["rtt_ms"]) == (4, None, None, None)
+    assert (other["labels"], other["self"]) == ({"zone": "a"}, False)
+    assert (members["host-1"]["used"], members["host-1"]["load"]) == (0, 0.7)
+
+
+def test_two_of_one_name_are_told_apart() -> None:
+    node = started()
+    for number in (2, 3):
+        tell(node, number, Alive(card_bytes(number, name="ada")))
+    names = [m["name"] for m in node.view(NOW).members]
+    assert names == sorted({"host-1", *(f"ada~{format_id(node_id(n))[:4]}" for n in (2, 3))})
+
+
+@pytest.mark.parametrize(
+    ("data", "counter"),
+    [
+        (b"", "dropped_garbage"),
+        (b"GET / HTTP/1.1\r\n\r\n", "dropped_garbage"),
+        (from_host(2, Ping(1, node_id(1)))[:-1], "dropped_garbage"),
+        (b"M\x09" + from_host(2, Ping(1, node_id(1)))[2:], "dropped_version"),
+        (from_host(2, Ping(1, node_id(1)), mesh_id=MeshId(5)), "dropped_foreign_mesh"),
+        (from_host(2, Ping(1, node_id(1)), mesh_id=NO_MESH), "dropped_foreign_mesh"),
+        (from_host(1, Ping(1, node_id(1))), "dropped_own"),
+        (from_host(2, SyncRoot(1)), "dropped_misplaced"),
+    ],
+)
+def test_datagram_that_is_not_for_this_node_is_counted_and_changes_nothing(
+    data: bytes, counter: str
+) -> None:
+    node = started()
+    before = node.view(NOW)
+    effects = node.handle_datagram(NOW, address(2), data)
+    assert node.counters[counter] == 1
+    assert all(not isinstance(effect, Emit | SendDatagram) for effect in effects)
+    assert node.view(NOW).members == before.members
+
+
+def test_request_of_another_version_is_refused_with_both_versions() -> None:
+    node = started()
+    data = b"M\x09" + from_host(2, Ping(1, node_id(1)))[2:]
+    reply, effects = node.handle_request(NOW, address(2), data)
+    refusal = decode_packet(reply).messages[0]
+    assert isinstance(refusal, Refused)
+    assert refusal.code == "version"
+    assert "version 9" in refusal.text
+    assert "1 to 1" in refusal.text
+    assert effects == []
+
+
+def test_request_that_is_garbage_gets_no_reply() -> None:
+    node = started()
+    assert node.handle_request(NOW, address(2), b"\x00" * 40) == (b"", [])
+    two = from_host(2, Ping(1, node_id(1)), Ping(2, node_id(1)))
+    assert node.handle_request(NOW, address(2), two) == (b"", [])
+    broken = from_host(9, Join(b"\x01", 0, 0, ()), mesh_id=NO_MESH)
+    assert node.handle_request(NOW, address(9), broken) == (b"", [])
+    assert node.counters["dropped_garbage"] == 3
+
+
+def test_join_of_another_mesh_is_refused_and_of_none_is_welcome() -> None:
+    node = started()
+    refusal, _ = ask(node, 9, Join(card_bytes(9), 0, 0, ()), MeshId(5))
+    assert isinstance(refusal, Refused)
+    assert refusal.code == "foreign_mesh"
+    welcome, effects = ask(node, 9, Join(card_bytes(9), 0, 0, ()), NO_MESH)
+    assert isinstance(welcome, Welcome)
+    assert [e.event.kind for e in effects if isinstance(e, Emit)] == [EventKind.JOIN]
+
+
+@pytest.mark.parametrize("mesh_id", [NO_MESH, MESH])
+def test_seeking_node_answers_only_what_strangers_may_ask(mesh_id: MeshId) -> None:
+    node = started(mesh_id=NO_MESH, seeds=("there:1",))
+    assert isinstance(ask(node, 9, Join(card_bytes(9), 0, 0, ()), mesh_id)[0], Waiting)
+    assert isinstance(ask(node, 9, Ping(1, node_id(1)), mesh_id)[0], Ack)
+    offer = SyncOffer((0,), ())
+    spec = Spec(task_id="t", argv=("true",))
+    for message in (SyncRoot(1), offer, TaskQuery(""), Offer(spec, 1, 1)):
+        assert isinstance(ask(node, 9, message, mesh_id)[0], Refused)
+    assert len(node.view(NOW).members) == 1
+
+
+def test_work_of_a_stranger_is_not_taken() -> None:
+    node = started()
+    spec = Spec(task_id="t", argv=("true",))
+    reply, effects = ask(node, 9, Offer(spec, 1, 1))
+    assert reply is None
+    assert effects == []
+    assert node.counters["dropped_stranger"] == 1
+
+
+def test_late_reply_of_an_exchange_is_taken_once() -> None:
+    node = Node(config(mesh_id=NO_MESH, seeds=("there:1",)), seed=1)
+    assert [type(effect) for effect in node.start(NOW)] == [Resolve]
+    effects = node.handle_resolved(NOW, "there:1", (address(2),))
+    (exchange,) = [e for e in effects if isinstance(e, StartExchange)]
+    error = TransportError("timed out")
+    assert node.handle_exchange(NOW, exchange.exchange_id, error) != []
+    assert node.handle_exchange(NOW, exchange.exchange_id, error) == []
+    assert node.handle_exchange(NOW, 12345, b"whatever") == []
+
+
+def test_task_given_while_seeking_starts_once_the_node_is_a_member() -> None:
+    node = started(mesh_id=NO_MESH, seeds=("there:1",), expect=2)
+    effects = submit(node)
+    assert any(isinstance(e, Answer) and e.error is None for e in effects)
+    assert not any(isinstance(e, StartProcess) for e in effects)
+    _, effects = ask(node, 9, Join(card_bytes(9, meta=Metadata(slots=0)), 2, 0, ()), NO_MESH)
+    assert node.view(NOW).node["phase"] == "member"
+    assert [e.argv for e in effects if isinstance(e, StartProcess)] == [("true",)]
+
+
+def test_work_of_one_that_died_is_not_offered_to_one_that_died_with_it() -> None:
+    node = started(meta=Metadata(slots=0))
+    for number in (2, 3, 4):
+        tell(node, number, Alive(card_bytes(number, meta=Metadata(slots=8))))
+    offered: dict[Any, int] = {}
+    for count in range(12):
+        for effect in submit(node, f"job-{count}"):
+            if isinstance(effect, StartExchange):
+                offered[effect.to] = offered.get(effect.to, 0) + 1
+    assert len(offered) == 3
+    deaths = [Dead(node_id(n), 1, 0, Cause.SILENT, node_id(4)) for n in (2, 3)]
+    effects = tell(node, 4, *deaths)
+    asked = {e.to for e in effects if isinstance(e, StartExchange)}
+    assert asked <= {address(4)}
+
+
+def test_vitals_in_an_ack_reach_the_view() -> None:
+    node = started()
+    tell(node, 2, Alive(card_bytes(2, meta=Metadata(slots=4))))
+    tell(node, 2, Ack(9, node_id(2), 1, 0, Vitals(1, 30)))
+    member = next(m for m in node.view(NOW).members if m["name"] == "host-2")
+    assert (member["used"], member["load"]) == (3, 0.3)
+
+
+def test_own_vitals_say_how_busy_this_node_is() -> None:
+    node = started()
+    submit(node)
+    node.handle_command(NOW, SetLoad(55))
+    reply, _ = ask(node, 2, Ping(1, node_id(1)))
+    assert isinstance(reply, Ack)
+    assert reply.vitals == Vitals(1, 55)
+
+
+def test_leave_is_told_and_then_the_node_stops() -> None:
+    node = started()
+    tell(node, 2, Alive(card_bytes(2)))
+    effects = node.handle_command(NOW, Leave("asked to"))
+    assert node.handle_command(NOW, Leave("again")) == []
+    assert any(isinstance(e, SendDatagram) and e.to == address(2) for e in effects)
+    assert node.view(NOW).node["phase"] == "leaving"
+    stops = run_until_stop(node)
+    assert [(stop.exit_code, stop.reason) for stop in stops] == [(0, "asked to")]
+    assert node.next_timeout() is None
+    assert tell(node, 2, Ping(1, node_id(1))) == []
+    assert ask(node, 2, Ping(1, node_id(1))) == (None, [])
+
+
+def test_leave_waits_for_the_work_but_not_for_ever() -> None:
+    node = started()
+    assert any(isinstance(e, StartProcess) for e in submit(node))
+    node.handle_command(NOW, Leave("asked to"))
+    assert State.ALIVE.word in [m["state"] for m in node.view(NOW).members]
+    assert len(run_until_stop(node)) == 1
+
+
+def run_until_stop(node: Node) -> list[Stop]:
+    stops: list[Stop] = []
+    for _ in range(500):
+        due = node.next_timeout()
+        if due is None:
+            break
+        assert due < NOW + 30
+        stops += [e for e in node.handle_timeout(due) if isinstance(e, Stop)]
+        if not stops:
+            node.check_invariants()
+    return stops
+
+
+def test_later_boot_known_at_the_door_is_given_to_the_work_too() -> None:
+    node = Node(config(mesh_id=NO_MESH, seeds=("there:1",)), seed=1)
+    node.start(NOW)
+    effects = node.handle_resolved(NOW, "there:1", (address(2),))
+    (first,) = [e for e in effects if isinstance(e, StartExchange)]
+    effects = node.handle_exchange(NOW, first.exchange_id, from_host(2, Welcome(50, ())))
+    assert effects[0] == Persist({"boot": 51})
+    (second,) = [e for e in effects if isinstance(e, StartExchange)]
+    node.handle_exchange(NOW, second.exchange_id, from_host(2, Welcome(50, ())))
+    node.check_invariants()
+    assert node.view(NOW).node["boot"] == 51
+    effects = submit(node)
+    assert any(isinstance(e, StartProcess) for e in effects)
+
+
+def test_calling_early_late_and_twice_is_harmless() -> None:
+    node = started()
+    tell(node, 2, Alive(card_bytes(2)))
+    for now in (NOW, NOW, NOW + 0.001, NOW + 50.0, NOW + 50.0):
+        node.handle_timeout(now)
+        node.check_invariants()
