@@ -59,9 +59,9 @@ class Inspection:
     ) -> float | None:
         """Wait until all views equal the truth and return when that was, in true time.
 
-        That is the time of the last event before it, or of the last look that found a difference. After `bound_s` it returns None, and the
-        differences are violations if convergence is demanded. While events come in, most comparisons
-        are spared.
+        That is the time of the last event before it, or of the last look that found a difference.
+        After `bound_s` it returns None, and the differences are violations if convergence is
+        demanded. While events come in, most comparisons are spared.
         """
         begin_s = self.world.loop.now_s
         end_s = begin_s + bound_s
