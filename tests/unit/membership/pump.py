@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from mesh.core.address import Address, split_host_port
 from mesh.core.effects import Emit, Persist, Resolve, SendDatagram, Stop
 from mesh.core.events import Event, EventKind
@@ -23,6 +25,7 @@ from mesh.core.requests import Ask, Output
 from mesh.core.rng import stream
 from mesh.errors import DecodeError, TransportError
 from mesh.membership.identity import Identity
+from mesh.membership.member import Member
 from mesh.membership.profile import SwimConfig, local
 from mesh.membership.swim import Swim
 from mesh.wire.packet import (
@@ -86,6 +89,12 @@ class Host:
     def state_of(self, other: Host) -> State | None:
         member = self.swim.table.get(other.node_id)
         return None if member is None else member.state
+
+    def knows(self, other: Host) -> Member:
+        """What this host knows of another, which it has met."""
+        member = self.swim.table.get(other.node_id)
+        assert member is not None
+        return member
 
     def kinds(self, about: Host | None = None) -> list[EventKind]:
         return [e.kind for e in self.events if about is None or e.member_id == about.node_id]
@@ -236,8 +245,7 @@ class Pump:
                 host.asked.append(output)
                 self._exchange(host, output)
             elif isinstance(output, Resolve):
-                seed, found = output.seed, self._resolve(output.seed)
-                self.later(self.delay_s, lambda s=seed, f=found: self._resolved(host, s, f))  # type: ignore[misc]
+                self._look_up(host, output.seed)
             elif isinstance(output, Persist):
                 host.persisted.append(dict(output.values))
             elif isinstance(output, Emit):
@@ -247,8 +255,12 @@ class Pump:
                 self.kill(host)
                 return
             else:
-                raise AssertionError(f"membership asks for {output}")  # noqa: TRY004
+                pytest.fail(f"membership asks for {output}")
         host.due = host.swim.next_timeout() if host.is_up else None
+
+    def _look_up(self, host: Host, seed: str) -> None:
+        found = self._resolve(seed)
+        self.later(self.delay_s, lambda: self._resolved(host, seed, found))
 
     def _resolve(self, seed: str) -> tuple[Address, ...]:
         return self.names[seed] if seed in self.names else (Address(*split_host_port(seed)),)

@@ -1,3 +1,4 @@
+from mesh.core.ids import NodeId
 from mesh.membership import dissemination
 from mesh.membership.dissemination import Dissemination, retransmit_limit
 from tests.unit.membership.pump import node_id
@@ -61,7 +62,7 @@ def test_full_queue_gives_up_what_was_told_most_and_counts_it() -> None:
     news.add(node_id(1), b"told" * 5)
     news.take(100, 99)
     for number in range(2, dissemination.RUMOURS_MAX + 2):
-        news.add(number, b"rumour")  # type: ignore[arg-type]
+        news.add(NodeId(number), b"rumour")
     assert len(news) == dissemination.RUMOURS_MAX
     assert news.dropped == 1
     taken = news.take(10**9, 10**6)

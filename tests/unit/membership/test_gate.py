@@ -37,7 +37,7 @@ def test_known_later_boot_is_told_and_nothing_changes() -> None:
     first.swim.table.apply_card(pump.now, card_bytes(2, boot=7))
     reply = ask(pump, first, card_bytes(2, boot=3))
     assert reply == Welcome(7, ())
-    assert first.swim.table.get(second.node_id).boot == 7  # type: ignore[union-attr]
+    assert first.knows(second).boot == 7
 
 
 def test_name_of_a_living_member_is_refused_with_the_holders_card() -> None:

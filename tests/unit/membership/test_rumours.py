@@ -192,7 +192,7 @@ def test_who_accuses_a_member_that_left_is_told_of_the_farewell(
     hear(pump, first, third, Left(third.node_id, 1, 0))
     hear(pump, second, third, Left(third.node_id, 1, 0))
     pump.run(5.0)  # every rumour rests
-    assert first.swim.table.get(third.node_id).state is State.LEFT  # type: ignore[union-attr]
+    assert first.knows(third).state is State.LEFT
     outputs = hear(pump, first, second, Suspect(third.node_id, 1, 0, second.node_id))
     assert first.state_of(third) is State.LEFT
     pump._carry_out(first, outputs)
