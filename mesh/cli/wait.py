@@ -60,10 +60,12 @@ def _cancel_on_interrupt(data_dir: Path, task_id: str) -> Iterator[list[str]]:
         if cancelled:
             raise KeyboardInterrupt
         cancelled.append(task_id)
-        _say(f"cancelling task {task_id}; Ctrl-C again leaves without waiting for its end")
         try:
             with Client(data_dir) as client:
-                client.call("cancel", id=task_id)
+                request = client.stream("cancel", id=task_id)
+                # Said once it is on its way: whoever then leaves has cancelled all the same.
+                _say(f"cancelling task {task_id}; Ctrl-C again leaves without waiting for its end")
+                list(request)
         except MeshError as error:
             _say(f"the task could not be cancelled: {error}")
 
