@@ -46,8 +46,8 @@ from mesh.wire.swim_messages import (
     Welcome,
 )
 
-FAREWELLS_MAX: Final = 64
-"""A leaving node tells this many members directly; gossip tells the rest."""
+TOLD_DIRECTLY_MAX: Final = 64
+"""A node that enters or leaves tells this many members itself, since random gossip may pass one by; it tells the rest."""
 
 
 class Swim:
@@ -179,6 +179,8 @@ class Swim:
             if self._joining.on_welcome(now, tag, reply.mesh_id, message):
                 self.rumours.welcome(now, message.members)
                 self._begin(now)
+                greeting = Alive(self.identity.card_bytes)
+                self._gossip.tell_all(greeting, self.identity.node_id, TOLD_DIRECTLY_MAX)
         else:
             self._joining.handle_reply(now, sender, tag, message)
             self._try_founding(now)
@@ -205,7 +207,7 @@ class Swim:
         if self.identity.mesh_id != NO_MESH and self.table.living:
             self._leave_at = now + self._config.leave_linger_s
             farewell = self.rumours.farewell(now)
-            self._gossip.tell_all(farewell, self.identity.node_id, FAREWELLS_MAX)
+            self._gossip.tell_all(farewell, self.identity.node_id, TOLD_DIRECTLY_MAX)
         return self._take(now)
 
     def handle_timeout(self, now: float) -> list[Output]:
