@@ -28,6 +28,7 @@ from mesh.membership.prober import Prober
 from mesh.membership.profile import SwimConfig
 from mesh.membership.reconnect import Reconnect
 from mesh.membership.rumours import Rumours
+from mesh.membership.seed_watch import SeedWatch
 from mesh.membership.sync import Sync
 from mesh.membership.table import MemberTable
 from mesh.wire.packet import Packet
@@ -86,6 +87,9 @@ class Swim:
         self._gossip = Gossip(config=config, table=table, news=news, outbox=outbox, rng=rng)
         self._sync = Sync(config=config, table=table, rumours=self.rumours, outbox=outbox, rng=rng)
         self._reconnect = Reconnect(config=config, table=table, rng=rng)
+        self._seed_watch = SeedWatch(
+            config=config, identity=identity, table=table, outbox=outbox, rng=rng, seeds=seeds
+        )
         self._founding = Founding(expect, config.join_retry_s)
         self._joining = Joining(
             config=config,
@@ -192,6 +196,9 @@ class Swim:
     ) -> list[Output]:
         """Take the addresses of a seed."""
         self._joining.handle_resolved(now, seed, addresses)
+        if self._joining.is_done:  # before, nobody may be told of this session but by a join
+            for address in self._seed_watch.strangers(addresses):
+                self._sync.begin(address)
         return self._take(now)
 
     def leave(self, now: float, reason: str) -> list[Output]:
@@ -201,6 +208,7 @@ class Swim:
         self._joining.stop()
         self._prober.stop()
         self._sync.stop()
+        self._seed_watch.stop()
         self._reconnect.stop()
         self._leave_reason = reason
         self._leave_at = now
@@ -225,6 +233,7 @@ class Swim:
             for suspected in self.rumours.suspicions.take_due(now):
                 self.rumours.bury(now, suspected)
         self._sync.handle_timeout(now)
+        self._seed_watch.handle_timeout(now)
         dead, forgotten = self._reconnect.handle_timeout(now)
         if dead is not None:
             self._prober.ping_once(dead, self.rumours.verdict_on(dead))
@@ -241,6 +250,7 @@ class Swim:
             self._prober.next_deadline(),
             None if self._leave_at is not None else self.rumours.suspicions.next_deadline(),
             self._sync.next_deadline(),
+            self._seed_watch.next_deadline(),
             self._reconnect.next_deadline(),
             self._gossip.next_deadline(),
         )
@@ -282,6 +292,7 @@ class Swim:
         self.rumours.announce(now)
         self._prober.start(now)
         self._sync.start(now)
+        self._seed_watch.start(now)
 
     def _try_founding(self, now: float) -> None:
         if self.phase == "seeking" and self._joining.try_founding(now):
