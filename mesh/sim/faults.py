@@ -23,6 +23,7 @@ class FaultKind(StrEnum):
     POWER = "power"  # the whole host goes off, so that nothing refuses
     MOVE = "move"  # crash, then restart at another address
     DISK = "disk"  # crash and lose the disk: a new node starts there
+    OUTAGE = "outage"  # every process dies at once
     PAUSE = "pause"
     HALVES = "halves"  # a partition between the hosts named and all others
     ONE_WAY = "one-way"  # nothing gets out of the hosts named
@@ -76,6 +77,8 @@ def _draw(rng: random.Random, kind: FaultKind, nodes: int, at_s: float, duration
     amount = 0.0
     if kind is FaultKind.HALVES:
         whom = tuple(sorted(rng.sample(range(nodes), rng.randint(1, nodes - 1))))
+    elif kind is FaultKind.OUTAGE:
+        whom = tuple(range(nodes))
     elif kind in _FEW:
         whom = tuple(sorted(rng.sample(range(nodes), rng.randint(1, max(1, nodes // 4)))))
     if kind in _MAY_BE_FOR_GOOD and rng.random() < 0.4:

@@ -32,6 +32,7 @@ from mesh.sim.world import World
 _PERIODS_OF_FAULTS: Final = 30
 _GARBAGE_ROUNDS: Final = 3
 _GARBAGE_PIECES: Final = 6
+_FOREIGN_SEED: Final = -1  # no run's own, or the other mesh would have the same id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +98,7 @@ def draw_options(
 @functools.lru_cache(maxsize=4)
 def foreign_packets(profile_name: str) -> tuple[bytes, ...]:
     """Return packets of another mesh: what two members of one send each other, once they know each other."""
-    world = World(0xF0, Node, Network(0xF0, Conditions()))
+    world = World(_FOREIGN_SEED, Node, Network(_FOREIGN_SEED, Conditions()))
     fleet = Fleet(world, profile(profile_name), FleetOptions())
     for _ in range(2):
         fleet.boot(fleet.add())

@@ -42,6 +42,7 @@ class Nemesis:
             FaultKind.POWER: self._crash,
             FaultKind.MOVE: self._crash,
             FaultKind.DISK: self._crash,
+            FaultKind.OUTAGE: self._crash,
             FaultKind.PAUSE: self._pause,
             FaultKind.HALVES: self._cut,
             FaultKind.ONE_WAY: self._cut,

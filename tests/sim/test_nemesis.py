@@ -69,6 +69,19 @@ def test_who_crashes_comes_back(kind: FaultKind) -> None:
     assert (host.spec.address != address) == (kind is FaultKind.MOVE)
 
 
+def test_a_mesh_whose_processes_all_died_at_once_finds_itself_again() -> None:
+    stage = Stage()
+    before = {host.index: host.disk["mesh_id"] for host in stage.world.hosts}
+    stage.begin(FaultKind.OUTAGE, 0, 1, 2, 3, 4)
+    assert stage.running == []
+    stage.world.run_for(3.0)
+    for host in stage.world.hosts:
+        assert host.node is not None
+        view = host.node.view(host.clock.read(stage.world.loop.now_s))
+        assert [member["state"] for member in view.members] == ["alive"] * 5
+        assert host.disk["mesh_id"] == before[host.index]
+
+
 def test_what_is_down_cannot_crash_again() -> None:
     stage = Stage()
     stage.begin(FaultKind.CRASH, 3, duration_s=inf)
