@@ -16,12 +16,16 @@ from mesh.core.effects import Effect
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request on a stream. The machine gets the reply, or None on failure, under `tag`, exactly once."""
+    """One request on a stream. The machine gets the reply, or why there is none, under `tag`, exactly once.
+
+    A reply counts only if it comes from this mesh, unless `may_be_foreign`: then the machine judges that itself.
+    """
 
     to: Address
     message: object
     tag: Hashable
     timeout_s: float
+    may_be_foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,4 +36,4 @@ class Tell:
     message: object
 
 
-Output: TypeAlias = Effect | Ask | Tell
+Outgoing: TypeAlias = Effect | Ask | Tell

@@ -223,7 +223,9 @@ class Joining:
         message = Join(self._identity.card_bytes, self._founding.expect, self._replaces, met)
         tag = ("join", address, self._round)
         self._pending[tag] = seed
-        self._outbox.ask(address, message, tag, self._config.exchange_timeout_s)
+        self._outbox.ask(
+            address, message, tag, self._config.exchange_timeout_s, may_be_foreign=True
+        )
 
     def _end_round(self, now: float) -> None:
         """When every answer of the round is in and none let this node in: say so and wait."""
@@ -291,7 +293,8 @@ class Joining:
         tag = ("verify", reply.code, holder)
         self._pending[tag] = seed
         ping = Ping(self._round, holder.node_id)
-        self._outbox.ask(holder.address, ping, tag, self._config.probe_timeout_s)
+        timeout_s = self._config.probe_timeout_s
+        self._outbox.ask(holder.address, ping, tag, timeout_s, may_be_foreign=True)
 
     def _on_verified(self, now: float, code: str, holder: Card, reply: object) -> None:
         is_there = isinstance(reply, Ack) and reply.subject == holder.node_id

@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from mesh.core.address import Address
 from mesh.core.effects import Effect, SendDatagram
 from mesh.core.ids import NodeId
-from mesh.core.requests import Ask, Output
+from mesh.core.requests import Ask, Outgoing
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.identity import Identity
 from mesh.membership.table import MemberTable
@@ -29,7 +29,7 @@ class Outbox:
         self._identity = identity
         self._table = table
         self._news = news
-        self._out: list[Output] = []
+        self._out: list[Outgoing] = []
 
     def send(self, to: Address, *messages: object, about: NodeId | None = None) -> None:
         """Send messages in one datagram, filled up with rumours; `about` is on board already."""
@@ -45,15 +45,23 @@ class Outbox:
             self._post(to, parts)
         return bool(parts)
 
-    def ask(self, to: Address, message: object, tag: Hashable, timeout_s: float) -> None:
-        """Start an exchange."""
-        self._out.append(Ask(to, message, tag, timeout_s))
+    def ask(
+        self,
+        to: Address,
+        message: object,
+        tag: Hashable,
+        timeout_s: float,
+        *,
+        may_be_foreign: bool = False,
+    ) -> None:
+        """Start an exchange; `may_be_foreign`: the reply may come from another mesh, or from none."""
+        self._out.append(Ask(to, message, tag, timeout_s, may_be_foreign))
 
     def do(self, effect: Effect) -> None:
         """Add an effect as it is."""
         self._out.append(effect)
 
-    def take(self) -> list[Output]:
+    def take(self) -> list[Outgoing]:
         """Return and forget what was collected, in order."""
         out, self._out = self._out, []
         return out

@@ -13,7 +13,7 @@ from typing import Any, Final
 from mesh.core.address import Address
 from mesh.core.effects import Stop
 from mesh.core.ids import NO_MESH, MeshId, NodeId
-from mesh.core.requests import Output
+from mesh.core.requests import Outgoing
 from mesh.errors import LocalProtocolError
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.founding import Founding
@@ -126,14 +126,14 @@ class Swim:
             "dropped_rumours": self._news.dropped,
         }
 
-    def start(self, now: float, *, is_founder: bool) -> list[Output]:
+    def start(self, now: float, *, is_founder: bool) -> list[Outgoing]:
         """Found a mesh, rejoin the one that the data directory names, or ask the seeds."""
         self._joining.start(now, is_founder=is_founder)
         if self.identity.mesh_id != NO_MESH:
             self._begin(now)
         return self._take(now)
 
-    def handle_packet(self, now: float, source: Address, packet: Packet) -> list[Output]:
+    def handle_packet(self, now: float, source: Address, packet: Packet) -> list[Outgoing]:
         """Take a datagram of this mesh. Messages that membership does not know are the caller's."""
         sender = packet.sender
         if sender == self.identity.node_id or self.phase == "seeking":
@@ -154,7 +154,7 @@ class Swim:
 
     def handle_request(
         self, now: float, sender: NodeId, message: object, mesh_id: MeshId = NO_MESH
-    ) -> tuple[object, list[Output]]:
+    ) -> tuple[object, list[Outgoing]]:
         """Answer a request on a stream; `mesh_id` is the asker's. The reply None means: none."""
         reply: object
         if isinstance(message, Join):
@@ -169,7 +169,7 @@ class Swim:
             raise LocalProtocolError(f"membership answers no {type(message).__name__}")
         return reply, self._take(now)
 
-    def handle_reply(self, now: float, tag: Hashable, reply: Packet | Exception) -> list[Output]:
+    def handle_reply(self, now: float, tag: Hashable, reply: Packet | Exception) -> list[Outgoing]:
         """Take the reply of an exchange that this machine started, or the error instead of one."""
         assert isinstance(tag, tuple)
         sender = NodeId(0) if isinstance(reply, Exception) else reply.sender
@@ -193,7 +193,7 @@ class Swim:
 
     def handle_resolved(
         self, now: float, seed: str, addresses: tuple[Address, ...]
-    ) -> list[Output]:
+    ) -> list[Outgoing]:
         """Take the addresses of a seed."""
         self._joining.handle_resolved(now, seed, addresses)
         if self._joining.is_done:  # before, nobody may be told of this session but by a join
@@ -201,7 +201,7 @@ class Swim:
                 self._sync.begin(address)
         return self._take(now)
 
-    def leave(self, now: float, reason: str) -> list[Output]:
+    def leave(self, now: float, reason: str) -> list[Outgoing]:
         """Tell everybody that this node leaves, and stop after a moment."""
         if self._leave_at is not None:
             return []
@@ -218,7 +218,7 @@ class Swim:
             self._gossip.tell_all(farewell, self.identity.node_id, TOLD_DIRECTLY_MAX)
         return self._take(now)
 
-    def handle_timeout(self, now: float) -> list[Output]:
+    def handle_timeout(self, now: float) -> list[Outgoing]:
         """Do what is due. Early, repeated and late calls are harmless."""
         if self._leave_at is not None and now >= self._leave_at:
             self._outbox.do(Stop(0, self._leave_reason))
@@ -314,7 +314,7 @@ class Swim:
                 return
         self._sync.begin(source)
 
-    def _take(self, now: float) -> list[Output]:
+    def _take(self, now: float) -> list[Outgoing]:
         if self._leave_at is None:
             self._reconnect.arm(now)
         self._gossip.hurry(now)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mesh.core.requests import Output
+from mesh.core.requests import Outgoing
 from mesh.membership.swim import Swim
 from mesh.work.work import Work
 
@@ -33,7 +33,7 @@ class Departure:
         """Return when the farewell is due at the latest."""
         return None if self._is_told else self._deadline
 
-    def begin(self, now: float, reason: str, work: Work) -> list[Output]:
+    def begin(self, now: float, reason: str, work: Work) -> list[Outgoing]:
         """Stop the work; a second request changes nothing."""
         if self._deadline is not None:
             return []
@@ -41,7 +41,7 @@ class Departure:
         self._deadline = now + PATIENCE_S
         return work.stop(now)
 
-    def step(self, now: float, work: Work, swim: Swim) -> list[Output]:
+    def step(self, now: float, work: Work, swim: Swim) -> list[Outgoing]:
         """Say farewell once the work has ended, or patience has."""
         if self._deadline is None or self._is_told:
             return []

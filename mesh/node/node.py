@@ -8,14 +8,14 @@ decodes packets, gives each message to the machine that owns it, and turns what 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 from mesh.core.address import Address
 from mesh.core.effects import Effect, SendDatagram, StartExchange, Stop
 from mesh.core.ids import NO_MESH, NodeId
 from mesh.core.process import ProcessEvent
-from mesh.core.requests import Ask, Output, Tell
+from mesh.core.requests import Ask, Outgoing, Tell
 from mesh.core.rng import stream
 from mesh.errors import DecodeError, ForeignMeshError, TransportError, VersionError
 from mesh.membership.identity import Identity
@@ -70,7 +70,7 @@ class Node:
         self._work = self._new_work()
         self._work_boot = config.boot
         self._departure = Departure()
-        self._exchanges: dict[int, tuple[str, Hashable]] = {}
+        self._exchanges: dict[int, tuple[str, Ask]] = {}
         self._last_exchange = 0
 
     def start(self, now: float) -> list[Effect]:
@@ -131,24 +131,22 @@ class Node:
         self, now: float, exchange_id: int, reply: bytes | TransportError
     ) -> list[Effect]:
         """Take the outcome of a `StartExchange`: the reply's bytes, or why there is none."""
-        machine, tag = self._exchanges.pop(exchange_id, (None, None))
-        if machine is None or self._is_stopped:
+        asked = self._exchanges.pop(exchange_id, None)
+        if asked is None or self._is_stopped:
             return []
+        machine, ask = asked
         outcome: Packet | Exception
         try:
             outcome = self._decode_one(reply) if isinstance(reply, bytes) else reply
         except DecodeError as error:
             self._count(error)
             outcome = error
-        if machine == _SWIM:
-            is_join = isinstance(tag, tuple) and tag[0] in {"join", "verify"}
-            if isinstance(outcome, Packet) and not is_join:
-                outcome = self._of_this_mesh(outcome)
-            return self._settle(now, self._swim.handle_reply(now, tag, outcome))
-        if isinstance(outcome, Packet):
+        if isinstance(outcome, Packet) and not ask.may_be_foreign:
             outcome = self._of_this_mesh(outcome)
+        if machine == _SWIM:
+            return self._settle(now, self._swim.handle_reply(now, ask.tag, outcome))
         message = outcome.messages[0] if isinstance(outcome, Packet) else None
-        return self._settle(now, self._work.handle_reply(now, tag, message))
+        return self._settle(now, self._work.handle_reply(now, ask.tag, message))
 
     def handle_resolved(
         self, now: float, seed: str, addresses: tuple[Address, ...]
@@ -233,7 +231,7 @@ class Node:
             unix_offset_s=self.config.unix_offset_s,
         )
 
-    def _follow_boot(self) -> list[Output]:
+    def _follow_boot(self) -> list[Outgoing]:
         """When the session got a higher number at the door, give the work that number too."""
         if self._work_boot == self._identity.card.boot:
             return []
@@ -244,7 +242,7 @@ class Node:
         self._work = self._new_work()
         return []
 
-    def _answer(self, now: float, packet: Packet, message: Any) -> tuple[Any, list[Output]]:  # noqa: ANN401 - any message of the wire
+    def _answer(self, now: float, packet: Packet, message: Any) -> tuple[Any, list[Outgoing]]:  # noqa: ANN401 - any message of the wire
         if type(message) in Swim.REQUESTS:
             return self._swim.handle_request(now, packet.sender, message, packet.mesh_id)
         if type(message) in Work.MESSAGES:
@@ -287,7 +285,7 @@ class Node:
         return encode_packet(mine.mesh_id, mine.node_id, (encode_message(message),))
 
     def _settle(
-        self, now: float, outputs: list[Output], freed: Iterable[NodeId] = ()
+        self, now: float, outputs: list[Outgoing], freed: Iterable[NodeId] = ()
     ) -> list[Effect]:
         """Let membership's changes reach the work, then turn outputs into effects."""
         for news in self._roll.apply(self._swim.take_changes(), self._swim.phase):
@@ -308,7 +306,7 @@ class Node:
         self._roll.refresh_self(self._identity, free_slots)
         return self._effects(outputs)
 
-    def _effects(self, outputs: list[Output]) -> list[Effect]:
+    def _effects(self, outputs: list[Outgoing]) -> list[Effect]:
         effects: list[Effect] = []
         for output in outputs:
             if isinstance(output, Ask):
@@ -325,5 +323,5 @@ class Node:
     def _start_exchange(self, ask: Ask) -> StartExchange:
         machine = _WORK if type(ask.message) in Work.MESSAGES else _SWIM
         self._last_exchange = (self._last_exchange + 1) & 0xFFFF_FFFF
-        self._exchanges[self._last_exchange] = (machine, ask.tag)
+        self._exchanges[self._last_exchange] = (machine, ask)
         return StartExchange(self._last_exchange, ask.to, self._packet(ask.message), ask.timeout_s)

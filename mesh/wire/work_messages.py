@@ -71,7 +71,7 @@ class OfferAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputPiece:
     """One piece of a running attempt's output. `seq` counts the attempt's pieces from 0, both streams together."""
 
     task_id: str
@@ -102,7 +102,7 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportAnswer:
-    """The answer to `Output` and `Report`."""
+    """The answer to `OutputPiece` and `Report`."""
 
     verdict: Verdict
 
@@ -199,9 +199,9 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
         ),
     ),
     34: (
-        Output,
+        OutputPiece,
         s.struct(
-            Output,
+            OutputPiece,
             ("task_id", _task_id),
             ("attempt", _attempt),
             ("seq", s.uint(32)),

@@ -21,7 +21,7 @@ from mesh.wire.work_messages import (
     Decline,
     Offer,
     OfferAnswer,
-    Output,
+    OutputPiece,
     ReportAnswer,
     RunQuery,
     SlotsFree,
@@ -122,7 +122,7 @@ class Owner:
             if run.is_stale or run.is_orphan:
                 return [ReadOutput(run.run_id, event.stream)]
             run.pending.append(
-                Output(run.spec.task_id, run.attempt, run.next_seq, event.stream, event.data)
+                OutputPiece(run.spec.task_id, run.attempt, run.next_seq, event.stream, event.data)
             )
             run.next_seq += 1
             return self._send(run)
@@ -312,7 +312,7 @@ class Owner:
             return []
         run.is_sending = True
         self._timers.cancel(run.run_id)
-        seq = message.seq if isinstance(message, Output) else None
+        seq = message.seq if isinstance(message, OutputPiece) else None
         return [Post(run.keeper, message, (RUN, run.run_id, seq), self._config.offer_timeout_s)]
 
     def _end(self, run: Run) -> None:

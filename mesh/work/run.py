@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from mesh.core.ids import NodeId
 from mesh.core.process import ProcessExit
-from mesh.wire.work_messages import Output, Released, Report, Spec
+from mesh.wire.work_messages import OutputPiece, Released, Report, Spec
 
 RunKey: TypeAlias = tuple[NodeId, int, str, int]  # keeper, its boot, task, attempt
 
@@ -32,7 +32,7 @@ class Run:
     spec: Spec
     attempt: int
     since: float  # Unix
-    pending: deque[Output] = field(default_factory=deque)
+    pending: deque[OutputPiece] = field(default_factory=deque)
     next_seq: int = 0
     exit: ProcessExit | None = None
     is_sending: bool = False  # a piece or the report is under way
@@ -47,7 +47,7 @@ class Run:
         """What makes it the same run: keeper, keeper's session, task and attempt."""
         return self.keeper, self.keeper_boot, self.spec.task_id, self.attempt
 
-    def next_message(self, free_slots: int) -> Output | Report | Released | None:
+    def next_message(self, free_slots: int) -> OutputPiece | Report | Released | None:
         """Return what the keeper should hear next, or None if there is nothing just now."""
         if self.is_stale or self.is_orphan:
             return None

@@ -20,7 +20,7 @@ from mesh.core.timers import Timers
 from mesh.errors import DecodeError
 from mesh.placement.live_view import LiveView
 from mesh.wire.work_messages import (
-    Output,
+    OutputPiece,
     Released,
     Report,
     ReportAnswer,
@@ -88,7 +88,7 @@ class Steward:
             return [TaskChanged(task.task_id)]  # its answer decides
         return self._finish(now, task, TaskState.CANCELLED)
 
-    def handle_output(self, now: float, sender: NodeId, message: Output) -> Taken:
+    def handle_output(self, now: float, sender: NodeId, message: OutputPiece) -> Taken:
         """Hold a piece of output of the current attempt."""
         task, attempt, steps = self._current(now, sender, message.task_id, message.attempt)
         if task is None or attempt is None:

@@ -16,7 +16,7 @@ from mesh.core.address import Address
 from mesh.core.effects import Answer
 from mesh.core.ids import TASK_ID_CHARS_MAX, NodeId
 from mesh.core.process import ProcessEvent
-from mesh.core.requests import Ask, Output, Tell
+from mesh.core.requests import Ask, Outgoing, Tell
 from mesh.errors import LocalProtocolError
 from mesh.placement.live_view import LiveView
 from mesh.wire import work_messages as wire
@@ -42,7 +42,7 @@ class Work:
     MESSAGES: frozenset[type] = frozenset(
         {
             wire.Offer,
-            wire.Output,
+            wire.OutputPiece,
             wire.Report,
             wire.Released,
             wire.CancelRun,
@@ -93,7 +93,7 @@ class Work:
             wire.Offer: self._owner.handle_offer,
             wire.CancelRun: self._on_cancel_run,
             wire.RunQuery: self._on_run_query,
-            wire.Output: self._steward.handle_output,
+            wire.OutputPiece: self._steward.handle_output,
             wire.Report: self._steward.handle_report,
             wire.Released: self._steward.handle_released,
             wire.SlotsFree: self._on_slots_free,
@@ -103,28 +103,28 @@ class Work:
 
     def handle_message(
         self, now: float, sender: NodeId, message: object
-    ) -> tuple[object | None, list[Output]]:
+    ) -> tuple[object | None, list[Outgoing]]:
         """Take one of MESSAGES and return its reply (None: it has none)."""
         self._learn_address(sender)
         reply, steps = self._dispatch(now, sender, message)
         outputs = self._carry_out(now, steps)
         return reply, outputs
 
-    def handle_reply(self, now: float, tag: Hashable, reply: object | None) -> list[Output]:
+    def handle_reply(self, now: float, tag: Hashable, reply: object | None) -> list[Outgoing]:
         """Take the reply to an `Ask`; None: there was none, and nobody knows whether it arrived."""
         if not isinstance(tag, tuple):
             raise LocalProtocolError(f"a tag of this machine is a tuple, found {tag!r}")
         return self._carry_out(now, self._on_reply(now, tag, reply))
 
-    def handle_process(self, now: float, event: ProcessEvent) -> list[Output]:
+    def handle_process(self, now: float, event: ProcessEvent) -> list[Outgoing]:
         """Take what a process that was started here wrote, or that it ended."""
         return self._carry_out(now, self._owner.handle_process(now, event))
 
-    def handle_command(self, now: float, command: WorkCommand) -> list[Output]:
+    def handle_command(self, now: float, command: WorkCommand) -> list[Outgoing]:
         """Take a client's command."""
         return self._carry_out(now, self._on_command(now, command))
 
-    def handle_member_up(self, now: float, node_id: NodeId) -> list[Output]:
+    def handle_member_up(self, now: float, node_id: NodeId) -> list[Outgoing]:
         """Note that a member may get work, or that its vitals show free slots. The view knows already."""
         self._learn_address(node_id)
         self._steward.handle_member_up(node_id)
@@ -132,7 +132,7 @@ class Work:
 
     def handle_member_down(
         self, now: float, node_id: NodeId, boot: int, reason: str
-    ) -> list[Output]:
+    ) -> list[Outgoing]:
         """Note that a member's session `boot` is over. `reason`: "declared dead (…)", "left", "restarted"."""
         steps = self._steward.offering.handle_member_down(now, node_id, boot, reason)
         steps += self._owner.handle_member_down(now, node_id, boot)
@@ -140,7 +140,7 @@ class Work:
             self._addresses.pop(node_id, None)
         return self._carry_out(now, steps)
 
-    def handle_timeout(self, now: float) -> list[Output]:
+    def handle_timeout(self, now: float) -> list[Outgoing]:
         """Do what is due; early, twice or late is harmless."""
         steps = self._owner.handle_timeout(now) + self._steward.handle_timeout(now)
         return self._carry_out(now, steps)
@@ -171,7 +171,7 @@ class Work:
             self._owner.running(),
         )
 
-    def stop(self, now: float) -> list[Output]:
+    def stop(self, now: float) -> list[Outgoing]:
         """Take no more work and stop what runs; keepers hear that their attempts are released.
 
         Everything was stopped and told once `used` is 0 and no `Ask` is under way.
@@ -187,9 +187,9 @@ class Work:
 
     # -- inside
 
-    def _carry_out(self, now: float, steps: list[Step]) -> list[Output]:
+    def _carry_out(self, now: float, steps: list[Step]) -> list[Outgoing]:
         """Handle what is for this node, offer what can be offered, and address the rest."""
-        outputs: list[Output] = []
+        outputs: list[Outgoing] = []
         todo = deque(steps)
         while True:
             if not todo:

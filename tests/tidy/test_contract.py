@@ -40,7 +40,7 @@ CODES = {
     17: "SyncDelta",
     32: "Offer",
     33: "OfferAnswer",
-    34: "Output",
+    34: "OutputPiece",
     35: "Report",
     36: "ReportAnswer",
     37: "CancelRun",

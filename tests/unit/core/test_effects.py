@@ -11,7 +11,7 @@ from mesh.core import effects, process, requests
 from mesh.core.events import Event, EventKind
 
 EFFECTS = typing.get_args(effects.Effect)
-OUTPUTS = typing.get_args(requests.Output)
+OUTPUTS = typing.get_args(requests.Outgoing)
 PROCESS_EVENTS = typing.get_args(process.ProcessEvent)
 
 

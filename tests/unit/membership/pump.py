@@ -21,7 +21,7 @@ from mesh.core.address import Address, split_host_port
 from mesh.core.effects import Emit, Persist, Resolve, SendDatagram, Stop
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NO_MESH, MeshId, NodeId
-from mesh.core.requests import Ask, Output
+from mesh.core.requests import Ask, Outgoing
 from mesh.core.rng import stream
 from mesh.errors import DecodeError, TransportError
 from mesh.membership.identity import Identity
@@ -232,7 +232,7 @@ class Pump:
     def _find(self, at: Address) -> Host | None:
         return next((h for h in reversed(self.hosts) if h.is_up and h.address == at), None)
 
-    def _carry_out(self, host: Host, outputs: list[Output]) -> None:
+    def _carry_out(self, host: Host, outputs: list[Outgoing]) -> None:
         host.swim.take_changes()
         host.swim.check_invariants()
         for output in outputs:

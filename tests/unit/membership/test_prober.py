@@ -1,7 +1,7 @@
 import pytest
 
 from mesh.core.effects import SendDatagram
-from mesh.core.requests import Ask, Output
+from mesh.core.requests import Ask, Outgoing
 from mesh.membership.prober import RELAYS_MAX
 from mesh.wire.packet import decode_packet
 from mesh.wire.records import Cause, State, Vitals
@@ -14,7 +14,7 @@ def pump() -> Pump:
     return Pump()
 
 
-def messages(outputs: list[Output], kind: type) -> list[tuple[object, object]]:
+def messages(outputs: list[Outgoing], kind: type) -> list[tuple[object, object]]:
     """Every message of one type in the datagrams, with where it goes."""
     return [
         (output.to, message)

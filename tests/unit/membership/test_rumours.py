@@ -2,7 +2,7 @@ import pytest
 
 from mesh.core.effects import Emit, Stop
 from mesh.core.events import EventKind
-from mesh.core.requests import Output
+from mesh.core.requests import Outgoing
 from mesh.membership.identity import INCARNATION_MAX
 from mesh.wire.packet import decode_packet
 from mesh.wire.records import Cause, Standing, State
@@ -28,13 +28,13 @@ def hosts(pump: Pump) -> list[Host]:
     return pump.mesh(3)
 
 
-def hear(pump: Pump, host: Host, source: Host, *messages: object) -> list[Output]:
+def hear(pump: Pump, host: Host, source: Host, *messages: object) -> list[Outgoing]:
     outputs = host.swim.handle_packet(pump.now, source.address, packet(source, *messages))
     host.swim.check_invariants()
     return outputs
 
 
-def events(outputs: list[Output]) -> list[EventKind]:
+def events(outputs: list[Outgoing]) -> list[EventKind]:
     return [o.event.kind for o in outputs if isinstance(o, Emit)]
 
 

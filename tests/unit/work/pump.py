@@ -23,7 +23,7 @@ from mesh.core.effects import (
 )
 from mesh.core.ids import MeshId
 from mesh.core.process import ProcessEvent, ProcessExit, ProcessOutput
-from mesh.core.requests import Ask, Output, Tell
+from mesh.core.requests import Ask, Outgoing, Tell
 from mesh.placement.live_view import LiveView
 from mesh.wire.packet import FRAME_BYTES_MAX, decode_packet, encode_message, encode_packet
 from mesh.wire.records import Metadata
@@ -229,7 +229,7 @@ class Pump:
 
     # -- the wire and the processes
 
-    def carry(self, host: Host, outputs: list[Output]) -> None:
+    def carry(self, host: Host, outputs: list[Outgoing]) -> None:
         for output in outputs:
             match output:
                 case Ask():

@@ -273,7 +273,7 @@ def test_a_result_after_a_false_death_is_stale_once_another_attempt_started() ->
 def test_a_stale_run_is_stopped_when_it_writes() -> None:
     pump = Pump([0, 1, 1], config=WorkConfig(output_bytes_max=200, output_retry_s=0.5))
     task_id = pump.submit(1, job(100.0, 0, *["x" * 60] * 400))
-    pump.lose_request = lambda _a, _b, m: type(m).__name__ == "Output" and pump.now > 100.05
+    pump.lose_request = lambda _a, _b, m: type(m).__name__ == "OutputPiece" and pump.now > 100.05
     pump.run(1.0)
     first = pump[int(pump.task(1, task_id)["owner"][1:])]
     pump.declare(pump[1], first, 1, "declared dead (silent)")

@@ -11,7 +11,7 @@ from mesh.wire.work_messages import (
     Decline,
     Offer,
     OfferAnswer,
-    Output,
+    OutputPiece,
     Report,
     ReportAnswer,
     RunQuery,
@@ -81,7 +81,7 @@ def test_only_the_node_that_was_given_an_attempt_may_speak_for_it() -> None:
     pump.run(1.0)
     stranger = NodeId(5 - int(pump.task(1, task_id)["owner"][1:]))
     work = pump[1].work
-    for message in (Report(task_id, 1, 0, "", 1), Output(task_id, 1, 0, 1, b"x")):
+    for message in (Report(task_id, 1, 0, "", 1), OutputPiece(task_id, 1, 0, 1, b"x")):
         assert work.handle_message(pump.now, stranger, message)[0] == ReportAnswer(Verdict.STALE)
     assert pump.task(1, task_id)["state"] == "leased"
 
@@ -90,7 +90,7 @@ def test_a_piece_of_output_that_comes_twice_is_held_once() -> None:
     pump = Pump([0, 1])
     task_id = pump.submit(1, job(3.0))
     pump.run(0.5)
-    piece = Output(task_id, 1, 0, 1, b"once")
+    piece = OutputPiece(task_id, 1, 0, 1, b"once")
     for _ in range(2):
         reply, _ = pump[1].work.handle_message(pump.now, NodeId(2), piece)
         assert reply == ReportAnswer(Verdict.TAKEN)
