@@ -3,7 +3,8 @@
 A connection costs a round trip before the request. Where a cut is in the way the kernel tries again,
 ever more rarely, until the asker's own timeout. A host without the process refuses at once; one that
 is paused takes the connection (its kernel does) and answers when it goes on; one without power is
-silent. The asker hears of each exchange exactly once.
+silent. A connection ends with the process at either end; no request outlives it. The asker hears of
+each exchange exactly once.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class _Exchange:
     source: Address
     effect: StartExchange
     deadline_s: float
+    target_session: int = 0
     retry_s: float = _FIRST_RETRY_S
 
 
@@ -78,17 +80,20 @@ class Exchanges:
             refusal = TransportError("connection refused", errno.ECONNREFUSED)
             self._loop.schedule(opened_s, self._deliver, (exchange, refusal))
             return
+        exchange.target_session = target.session
         arrival_s = self._network.stream_arrival(opened_s, asker.index, target.index)
         self._loop.schedule(arrival_s, self._arrive, (exchange, target))
 
     def _arrive(self, item: tuple[_Exchange, Host]) -> None:
         exchange, target = item
-        if target.is_paused:
-            target.inbox.append((self._arrive, item))
+        if exchange.asker.session != exchange.session:
             return
-        if target.node is None:
+        if target.node is None or target.session != exchange.target_session:
             reset = TransportError("connection reset", errno.ECONNRESET)
             self._reply((exchange, target, reset))
+            return
+        if target.is_paused:
+            target.inbox.append((self._arrive, item))
             return
         reply = self._ask(target, exchange.source, exchange.effect.data)
         if reply:

@@ -68,7 +68,7 @@ def draw_options(
 ) -> Options:
     """Draw a run from its seed; `nodes` and `profile_name` override what was drawn for them."""
     rng = stream(seed, "options")
-    drawn_nodes = rng.choices((5, 6, 7, 8, 10, 13, 20, 30), (4, 4, 4, 4, 4, 3, 2, 1))[0]
+    drawn_nodes = rng.choices((5, 6, 7, 8, 10, 13, 20, 30), (6, 6, 6, 5, 4, 3, 1, 1))[0]
     drawn_profile = rng.choices(("local", "lan", "wan"), (6, 3, 1))[0]
     count = nodes if nodes is not None else drawn_nodes
     name = profile_name or drawn_profile

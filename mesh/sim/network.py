@@ -52,6 +52,9 @@ class Network:
     def __init__(self, seed: int, conditions: Conditions) -> None:
         self.conditions = conditions
         self.lost = 0
+        self.era = 0
+        """Counts healings. A datagram of an earlier era, still under way, is lost."""
+
         self._seed = seed
         self._cuts: list[Cut] = []
         self._links: dict[tuple[int, int], Conditions] = {}
@@ -78,7 +81,8 @@ class Network:
         self._clogged_until_s[sender] = max(until_s, self._clogged_until_s.get(sender, 0.0))
 
     def heal(self, conditions: Conditions) -> None:
-        """End every fault. What is held in a clog comes when it would have come."""
+        """End every fault. Datagrams still under way, held or copied, are lost: no late harm."""
+        self.era += 1
         self.conditions = conditions
         self._cuts.clear()
         self._links.clear()

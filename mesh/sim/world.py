@@ -167,7 +167,7 @@ class World:
     def inject(self, host: Host, source: Address, data: bytes, *, as_request: bool = False) -> None:
         """Hand bytes to a host as if they had come from `source`, by stream or by datagram."""
         if not as_request:
-            self._receive((source, host.spec.address, data))
+            self._receive((source, host.spec.address, data, self.network.era))
         elif host.node is not None and not host.is_paused:
             self._on_request(host, source, data)
 
@@ -189,10 +189,10 @@ class World:
 
     # Inputs
 
-    def _receive(self, packet: tuple[Address, Address, bytes]) -> None:
-        source, to, data = packet
+    def _receive(self, packet: tuple[Address, Address, bytes, int]) -> None:
+        source, to, data, era = packet
         host = self._by_address.get(to)
-        if host is None or host.node is None:
+        if host is None or host.node is None or era != self.network.era:
             return
         if host.is_paused:
             if host.datagrams_waiting >= INBOX_DATAGRAMS_MAX:
@@ -310,7 +310,7 @@ class World:
         self.trace.record(now_s, host.index, _SEND, data)
         target = self._by_address.get(to)
         if target is not None and target.is_powered:
-            packet = (host.spec.address, to, data)
+            packet = (host.spec.address, to, data, self.network.era)
             for arrival_s in self.network.datagram_arrivals(now_s, host.index, target.index):
                 self.loop.schedule(arrival_s, self._receive, packet)
 

@@ -176,6 +176,30 @@ def test_a_request_that_waits_at_a_paused_node_is_reset_when_that_dies() -> None
     assert str(the_failure(stage)[1]) == "connection reset"
 
 
+@pytest.mark.parametrize("dies", [0, 1])
+def test_no_request_outlives_the_process_at_either_end(dies: int) -> None:
+    stage = Stage(2)
+    stage.act(0, StartExchange(7, THERE, b"ask", 5.0))
+    stage.world.run_for(0.025)
+    stage.world.crash(stage.world.hosts[dies])
+    stage.world.boot(stage.world.hosts[dies])
+    stage.world.run_for(1.0)
+    assert [node.of_kind("request") for node in stage.nodes] == [[], [], []]
+    if dies == 1:
+        assert str(the_failure(stage)[1]) == "connection reset"
+
+
+def test_datagrams_under_way_when_the_network_heals_are_lost() -> None:
+    stage = Stage(2)
+    stage.act(0, SendDatagram(THERE, b"late"))
+    stage.network.heal(stage.network.conditions)
+    stage.act(0, SendDatagram(THERE, b"fresh"))
+    stage.world.run_for(1.0)
+    assert [value for _, value in stage.nodes[1].of_kind("datagram")] == [
+        (host_address(0), b"fresh")
+    ]
+
+
 def test_an_empty_reply_closes_the_connection() -> None:
     stage = Stage(2)
     stage.nodes[1].reply = b""
