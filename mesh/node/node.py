@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 from mesh.core.address import Address
@@ -35,6 +36,7 @@ from mesh.work.work import Work
 _SWIM: Final = "swim"
 _WORK: Final = "work"
 
+DATAGRAMS: Final = Swim.DATAGRAMS | Work.DATAGRAMS
 OPEN_TO_STRANGERS: Final = (Join, Ping)
 """Requests that a node answers though the asker belongs to no mesh yet."""
 
@@ -94,12 +96,15 @@ class Node:
             return []
         if self._is_stopped:
             return []
+        placed = tuple(m for m in packet.messages if type(m) in DATAGRAMS)
+        self.counters["dropped_misplaced"] += len(packet.messages) - len(placed)
+        if not placed:
+            return []
+        packet = replace(packet, messages=placed)
         outputs = self._swim.handle_packet(now, source, packet)
-        for message in packet.messages:
-            if type(message) in Work.MESSAGES:
+        for message in placed:
+            if type(message) in Work.DATAGRAMS and self._is_colleague(packet.sender):
                 outputs += self._work.handle_message(now, packet.sender, message)[1]
-            elif type(message) not in Swim.DATAGRAMS:
-                self.counters["dropped_misplaced"] += 1
         return self._settle(now, outputs, self._roll.refresh_vitals(packet))
 
     def handle_request(
@@ -245,13 +250,25 @@ class Node:
     def _answer(self, now: float, packet: Packet, message: Any) -> tuple[Any, list[Outgoing]]:  # noqa: ANN401 - any message of the wire
         if type(message) in Swim.REQUESTS:
             return self._swim.handle_request(now, packet.sender, message, packet.mesh_id)
-        if type(message) in Work.MESSAGES:
-            if self._swim.table.get(packet.sender) is None:
-                self.counters["dropped_stranger"] += 1
-                return None, []
-            return self._work.handle_message(now, packet.sender, message)
-        self.counters["dropped_misplaced"] += 1
-        return None, []
+        if type(message) not in Work.REQUESTS:
+            self.counters["dropped_misplaced"] += 1
+            return None, []
+        if not self._is_colleague(packet.sender):
+            return None, []
+        return self._work.handle_message(now, packet.sender, message)
+
+    def _is_colleague(self, sender: NodeId) -> bool:
+        """Say whether work may come from `sender`: another member, as far as this node knows. Else it is counted.
+
+        Suspects and the dead are heard: they may be neither, and their reports count.
+        """
+        if sender == self._identity.node_id:
+            self.counters["dropped_own"] += 1
+            return False
+        if self._swim.table.get(sender) is None:
+            self.counters["dropped_stranger"] += 1
+            return False
+        return True
 
     def _refusal(self, packet: Packet, message: object) -> Refused | None:
         """Return why a request of another mesh, or of none, is not answered."""
@@ -321,7 +338,7 @@ class Node:
         return effects
 
     def _start_exchange(self, ask: Ask) -> StartExchange:
-        machine = _WORK if type(ask.message) in Work.MESSAGES else _SWIM
+        machine = _WORK if type(ask.message) in Work.REQUESTS else _SWIM
         self._last_exchange = (self._last_exchange + 1) & 0xFFFF_FFFF
         self._exchanges[self._last_exchange] = (machine, ask)
         return StartExchange(self._last_exchange, ask.to, self._packet(ask.message), ask.timeout_s)

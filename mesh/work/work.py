@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from mesh.core.address import Address
 from mesh.core.effects import Answer
@@ -39,7 +39,8 @@ LIST_CHARS_MAX = 1_500_000  # in the worst case four bytes each, within one fram
 class Work:
     """The work of one node. Every method that takes `now` returns what is to be done, in order."""
 
-    MESSAGES: frozenset[type] = frozenset(
+    DATAGRAMS: Final = frozenset({wire.SlotsFree})
+    REQUESTS: Final = frozenset(
         {
             wire.Offer,
             wire.OutputPiece,
@@ -47,7 +48,6 @@ class Work:
             wire.Released,
             wire.CancelRun,
             wire.RunQuery,
-            wire.SlotsFree,
             wire.TaskQuery,
             wire.CancelTask,
         }
@@ -104,7 +104,7 @@ class Work:
     def handle_message(
         self, now: float, sender: NodeId, message: object
     ) -> tuple[object | None, list[Outgoing]]:
-        """Take one of MESSAGES and return its reply (None: it has none)."""
+        """Take one of DATAGRAMS or REQUESTS and return its reply (None: it has none)."""
         self._learn_address(sender)
         reply, steps = self._dispatch(now, sender, message)
         outputs = self._carry_out(now, steps)
@@ -218,7 +218,7 @@ class Work:
     def _dispatch(self, now: float, sender: NodeId, message: object) -> Handled:
         handler = self._handlers.get(type(message))
         if handler is None:
-            raise LocalProtocolError(f"{type(message).__name__} is none of Work.MESSAGES")
+            raise LocalProtocolError(f"{type(message).__name__} is no message of work")
         return handler(now, sender, message)
 
     def _on_reply(self, now: float, tag: tuple[Hashable, ...], reply: object | None) -> list[Step]:
