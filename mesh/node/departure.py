@@ -1,25 +1,32 @@
 """Leaving in order: stop the work, wait until it has ended, then tell everybody.
 
-A farewell is proof that this session runs nothing any more, so it must not come before the last run
-has ended. Work that does not end in time is killed by the driver when the node stops.
+A farewell is proof that this session runs nothing any more: others may start the same tasks at once.
+So it is said when the last run has ended, and not at all if one has not, SIGKILL notwithstanding
+(a process that hangs in the kernel). Then the node stops in silence, and others find that out.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from mesh.core.effects import Emit, Stop
+from mesh.core.events import Event, EventKind
 from mesh.core.requests import Outgoing
 from mesh.membership.swim import Swim
 from mesh.work.work import Work
 
-PATIENCE_S: Final = 10.0
-"""How long the farewell waits for work that does not end: longer than the grace before SIGKILL."""
+REAP_S: Final = 5.0
+"""How long a run may take to be gone after SIGKILL, and its last output to be taken."""
 
 
 class Departure:
-    """One leave, at most. `is_under_way` from the first request on."""
+    """One leave, at most. `is_under_way` from the first request on.
 
-    def __init__(self) -> None:
+    `grace_s` is what runs have between SIGTERM and SIGKILL.
+    """
+
+    def __init__(self, grace_s: float) -> None:
+        self._patience_s = grace_s + REAP_S
         self._reason = ""
         self._deadline: float | None = None
         self._is_told = False
@@ -38,14 +45,24 @@ class Departure:
         if self._deadline is not None:
             return []
         self._reason = reason
-        self._deadline = now + PATIENCE_S
+        self._deadline = now + self._patience_s
         return work.stop(now)
 
     def step(self, now: float, work: Work, swim: Swim) -> list[Outgoing]:
-        """Say farewell once the work has ended, or patience has."""
+        """Say farewell once the work has ended; stop without one if it does not end."""
         if self._deadline is None or self._is_told:
             return []
         if work.used and now < self._deadline:
             return []
         self._is_told = True
-        return swim.leave(now, self._reason)
+        if not work.running:
+            return swim.leave(now, self._reason)
+        runs = "1 run has" if work.running == 1 else f"{work.running} runs have"
+        text = (
+            f"{runs} not ended {self._patience_s:g} s after being stopped: this node goes without a "
+            "farewell, and others will find it silent"
+        )
+        return [
+            Emit(Event(kind=EventKind.WARN, detail=text)),
+            Stop(1, f"{self._reason}; {text}"),
+        ]

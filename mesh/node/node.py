@@ -31,6 +31,7 @@ from mesh.wire.packet import FRAME_BYTES_MAX, Packet, decode_packet, encode_mess
 from mesh.wire.records import Card, Vitals
 from mesh.wire.swim_messages import Join, Ping, Refused
 from mesh.work.commands import WorkCommand
+from mesh.work.config import WorkConfig
 from mesh.work.work import Work
 
 _SWIM: Final = "swim"
@@ -68,10 +69,11 @@ class Node:
         )
         self._live = LiveView()
         self._roll = Roll(self._swim.table, self._live)
+        self._work_config = WorkConfig()
         self._work_rng = stream(seed, "work")
         self._work = self._new_work()
         self._work_boot = config.boot
-        self._departure = Departure()
+        self._departure = Departure(self._work_config.stop_grace_s)
         self._exchanges: dict[int, tuple[str, Ask]] = {}
         self._last_exchange = 0
 
@@ -234,6 +236,7 @@ class Node:
             view=self._live,
             rng=self._work_rng,
             unix_offset_s=self.config.unix_offset_s,
+            config=self._work_config,
         )
 
     def _follow_boot(self) -> list[Outgoing]:

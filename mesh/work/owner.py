@@ -55,6 +55,8 @@ class Owner:
         self._orphans: OrderedDict[int, None] = OrderedDict()  # ended runs whose keeper is gone
         self._ended: OrderedDict[RunKey, None] = OrderedDict()  # runs that nobody needs any more
         self._timers: Timers[int] = Timers()
+        self.living = 0
+        """Runs whose process has not ended. Invariant: those without `exit`."""
 
     @property
     def free_slots(self) -> int:
@@ -116,7 +118,7 @@ class Owner:
     def handle_process(self, now: float, event: ProcessEvent) -> list[Step]:
         """Take a piece of output, or the end of a process."""
         run = self._runs.get(event.run_id)
-        if run is None:
+        if run is None or run.exit is not None:
             return []
         if isinstance(event, ProcessOutput):
             if run.is_stale or run.is_orphan:
@@ -127,6 +129,7 @@ class Owner:
             run.next_seq += 1
             return self._send(run)
         run.exit = event
+        self.living -= 1
         steps: list[Step] = []
         if run.is_orphan and not run.is_stale:
             steps.append(_orphan_warning(run))
@@ -219,6 +222,7 @@ class Owner:
     def check_invariants(self) -> None:
         """Raise AssertionError if runs and slots disagree."""
         self.slots.check_invariants()
+        assert self.living == sum(run.exit is None for run in self._runs.values())
         assert self.slots.used == sum(run.has_slot for run in self._runs.values())
         for key, run_id in self._keys.items():
             assert self._runs[run_id].key == key
@@ -247,6 +251,7 @@ class Owner:
         self._runs[run.run_id] = run
         self._keys[key] = self._tasks[key[0], spec.task_id] = run.run_id
         self.slots.take(spec)
+        self.living += 1
         env = {
             **dict(spec.env),
             "MESH_TASK_ID": spec.task_id,

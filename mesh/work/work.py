@@ -82,8 +82,10 @@ class Work:
         )
         self._show = Show(name=name, view=view, keep=keep, queue=self._steward.offering.queue)
         self._inquiries = Inquiries(node_id, view, config)
+        self.running = 0
+        """Runs whose process has not ended."""
         self.used = 0
-        """Slots that runs hold."""
+        """Slots that runs hold: until their process has ended and their output is with its keeper."""
         self.free_slots = slots
         """Slots that an offer could get; 0 once this node is leaving."""
 
@@ -196,6 +198,7 @@ class Work:
                 todo.extend(self._steward.offering.offer_ready(now))
                 if not todo:
                     self.used, self.free_slots = self._owner.slots.used, self._owner.free_slots
+                    self.running = self._owner.living
                     return outputs
             step = todo.popleft()
             if not isinstance(step, Post):

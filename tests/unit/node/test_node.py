@@ -20,7 +20,7 @@ from mesh.node.commands import Leave, SetLoad
 from mesh.node.config import Metadata
 from mesh.node.node import Node
 from mesh.wire.packet import decode_packet
-from mesh.wire.records import Cause, State, Vitals
+from mesh.wire.records import Cause, Vitals
 from mesh.wire.swim_messages import (
     Ack,
     Alive,
@@ -218,26 +218,12 @@ def test_own_vitals_say_how_busy_this_node_is() -> None:
     assert reply.vitals == Vitals(1, 55)
 
 
-def test_leave_is_told_and_then_the_node_stops() -> None:
+def test_node_that_has_left_hears_nothing() -> None:
     node = started()
-    tell(node, 2, Alive(card_bytes(2)))
-    effects = node.handle_command(NOW, Leave("asked to"))
-    assert node.handle_command(NOW, Leave("again")) == []
-    assert any(isinstance(e, SendDatagram) and e.to == address(2) for e in effects)
-    assert node.view(NOW).node["phase"] == "leaving"
-    stops = run_until_stop(node)
-    assert [(stop.exit_code, stop.reason) for stop in stops] == [(0, "asked to")]
-    assert node.next_timeout() is None
+    node.handle_command(NOW, Leave("asked to"))
+    assert len(run_until_stop(node)) == 1
     assert tell(node, 2, Ping(1, node_id(1))) == []
     assert ask(node, 2, Ping(1, node_id(1))) == (None, [])
-
-
-def test_leave_waits_for_the_work_but_not_for_ever() -> None:
-    node = started()
-    assert any(isinstance(e, StartProcess) for e in submit(node))
-    node.handle_command(NOW, Leave("asked to"))
-    assert State.ALIVE.word in [m["state"] for m in node.view(NOW).members]
-    assert len(run_until_stop(node)) == 1
 
 
 def test_later_boot_known_at_the_door_is_given_to_the_work_too() -> None:
