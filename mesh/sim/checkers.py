@@ -42,8 +42,7 @@ class Violation:
 
 def suspicion_s(swim: SwimConfig, members: int) -> float:
     """Return how long a suspicion lasts in a mesh of so many."""
-    scaled = swim.suspicion_multiplier * max(1.0, math.log10(max(1, members)))
-    return max(swim.pause_tolerance_s, scaled * swim.probe_interval_s)
+    return swim.suspicion_s(members)
 
 
 def verdict_window_s(swim: SwimConfig, members: int) -> float:

@@ -2,7 +2,7 @@
 
 A fault has a beginning and an end. The lengths that are drawn straddle the profile's pause tolerance,
 where verdicts are closest. Hosts that crash or leave for good stay off; the seed hosts always come
-back, so that whoever seeks a mesh can find it.
+back, and the first keeps its disk, so that whoever seeks the mesh can find it.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ def _draw(rng: random.Random, kind: FaultKind, nodes: int, at_s: float, duration
     amount = 0.0
     if kind is FaultKind.HALVES:
         whom = tuple(sorted(rng.sample(range(nodes), rng.randint(1, nodes - 1))))
+    elif kind is FaultKind.DISK:
+        whom = (rng.randrange(1, nodes),)
     elif kind is FaultKind.OUTAGE:
         whom = tuple(range(nodes))
     elif kind in _FEW:

@@ -49,10 +49,11 @@ def test_plans_use_every_kind_and_keep_to_their_window() -> None:
     assert all(1.0 <= fault.at_s <= 5.0 for fault in faults)
 
 
-def test_no_seed_host_goes_for_good() -> None:
+def test_no_seed_host_goes_for_good_and_the_first_keeps_its_disk() -> None:
     for n in range(300):
         for fault in plan(stream(n, "f"), 8, (1.0, 5.0), 1.0):
             assert fault.duration_s != inf or all(host >= SEED_HOSTS for host in fault.hosts)
+            assert fault.kind is not FaultKind.DISK or 0 not in fault.hosts
 
 
 @pytest.mark.parametrize("kind", [FaultKind.CRASH, FaultKind.POWER, FaultKind.MOVE, FaultKind.DISK])
