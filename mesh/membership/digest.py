@@ -1,20 +1,21 @@
 """What two members compare before they exchange anything: hashes of the living they know.
 
 Members fall into 64 buckets by their id. A bucket's hash is the exclusive or of its members' hashes,
-so its order does not matter; the root is that of all buckets. The dead and the left are left out:
-they are forgotten at different times, and nobody is to be reminded of them.
+so its order does not matter; the exclusive or of all is kept by the table as the members change. The
+dead and the left are left out: they are forgotten at different times, and nobody is to be reminded of
+them.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
 from mesh.core.ids import NodeId
 from mesh.errors import DecodeError
 from mesh.membership.member import Member
-from mesh.membership.table import MemberTable
 from mesh.wire.swim_messages import SYNC_BUCKETS
 
 _SHIFT: Final = 64 - (SYNC_BUCKETS.bit_length() - 1)
@@ -32,23 +33,19 @@ def _entry_hash(card: bytes, incarnation: int, state: int) -> int:
     return int.from_bytes(mixed.digest(), "big")
 
 
-def _hash_of(member: Member) -> int:
+def hash_of(member: Member) -> int:
+    """Return the hash of all that is compared of a living member; 0 for one that is gone."""
+    if not member.is_living:
+        return 0
     return _entry_hash(member.card_bytes, member.incarnation, member.state)
 
 
-def bucket_hashes(table: MemberTable) -> list[int]:
+def bucket_hashes(members: Iterable[Member]) -> list[int]:
     """Return the hash of each bucket. O(members)."""
     hashes = [0] * SYNC_BUCKETS
-    for member in table:
-        if member.is_living:
-            hashes[member.node_id >> _SHIFT] ^= _hash_of(member)
+    for member in members:
+        hashes[member.node_id >> _SHIFT] ^= hash_of(member)
     return hashes
-
-
-def root_hash(hashes: list[int]) -> int:
-    """Return one hash over all buckets."""
-    packed = pack_hashes(hashes)
-    return int.from_bytes(hashlib.blake2b(packed, digest_size=_HASH_BYTES).digest(), "big")
 
 
 def pack_hashes(hashes: list[int]) -> bytes:

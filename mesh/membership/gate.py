@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mesh.core.ids import format_id
 from mesh.membership.identity import Identity
+from mesh.membership.paging import page
 from mesh.membership.rumours import Rumours
 from mesh.membership.table import MemberTable
 from mesh.wire.records import Card, decode_card
@@ -33,7 +34,7 @@ class Gate:
         if known_boot > card.boot:
             return Welcome(known_boot, ())
         self._rumours.on_alive(now, card.node_id, Alive(message.card))
-        return Welcome(known_boot, tuple(member.standing(now) for member in self._table))
+        return Welcome(known_boot, page([member.standing(now) for member in self._table]))
 
     def _refusal(self, card: Card, replaces: int) -> Refused | None:
         mine = self._identity

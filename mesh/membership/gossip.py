@@ -11,14 +11,18 @@ follow memberlist.
 from __future__ import annotations
 
 import random
+from typing import Final
 
 from mesh.core.ids import NodeId
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.member import Member
 from mesh.membership.outbox import Outbox
+from mesh.membership.probe_order import ProbeOrder
 from mesh.membership.profile import SwimConfig
 from mesh.membership.table import MemberTable
-from mesh.wire.records import State
+
+DEAD_WINDOW: Final = 10
+"""How many pause tolerances after its death a member is still told of news."""
 
 
 class Gossip:
@@ -38,6 +42,7 @@ class Gossip:
         self._news = news
         self._outbox = outbox
         self._rng = rng
+        self._order = ProbeOrder(rng)
         self._deadline: float | None = None
         self._last_round = float("-inf")
 
@@ -71,11 +76,17 @@ class Gossip:
         for member in self._table.choose(self._rng, count_max):
             self._outbox.send(member.address, message, about=about)
 
+    def _next(self, count: int) -> list[Member]:
+        """Return the next living members of a shuffled round: nobody is told twice before all are told once."""
+        chosen: dict[NodeId, Member] = {}
+        for _ in range(min(count, len(self._table.living))):
+            member = self._order.next(self._table)
+            if member is not None:
+                chosen[member.node_id] = member
+        return list(chosen.values())
+
     def _targets(self, now: float) -> list[Member]:
-        targets = self._table.choose(self._rng, self._config.gossip_fanout)
-        window_s = 10 * self._config.pause_tolerance_s
-        for node_id in self._table.gone[:1]:
-            member = self._table.get(node_id)
-            if member is not None and member.state is State.DEAD and now - member.since < window_s:
-                targets.append(member)
-        return targets
+        targets = self._next(self._config.gossip_fanout)
+        config = self._config
+        window_s = DEAD_WINDOW * config.pause_tolerance_s
+        return targets + self._table.recently_dead(now, window_s, config.told_dead_max)

@@ -266,10 +266,7 @@ class Joining:
 
     def _on_waiting(self, now: float, sender: NodeId, reply: Waiting) -> None:
         for data in reply.met:
-            try:
-                card = decode_card(data)
-            except DecodeError:
-                continue
+            card = decode_card(data)
             if card.node_id == sender:
                 self._founding.heard(now, card)
             elif card.node_id != self._identity.node_id:
@@ -283,16 +280,13 @@ class Joining:
             return
         if reply.code not in {"name_taken", "same_id"} or reply.about is None:
             return
-        try:
-            holder = decode_card(reply.about)
-        except DecodeError:
-            return
+        holder = decode_card(reply.about)
         if holder.node_id == sender and reply.code == "name_taken":
             self._on_conflict(now, reply.code, holder)  # the holder itself has just answered
             return
         tag = ("verify", reply.code, holder)
         self._pending[tag] = seed
-        ping = Ping(self._round, holder.node_id)
+        ping = Ping(self._round, holder.node_id, 0)
         timeout_s = self._config.probe_timeout_s
         self._outbox.ask(holder.address, ping, tag, timeout_s, may_be_foreign=True)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mesh.core.address import Address
 from mesh.core.ids import NodeId
-from mesh.wire.records import Card, Cause, Standing, State, Vitals
+from mesh.wire.records import Card, Cause, Rank, Standing, State, Vitals
 
 RTT_SMOOTHING = 0.125
 """The weight of a new round trip in the smoothed one, as in TCP."""
@@ -42,6 +42,11 @@ class Member:
         return self.card.address
 
     @property
+    def rank(self) -> Rank:
+        """Where this knowledge stands in the order of all knowledge of the member."""
+        return (self.boot, self.incarnation, self.state, self.cause)
+
+    @property
     def is_living(self) -> bool:
         """Alive or suspect: still part of the mesh."""
         return self.state <= State.SUSPECT
@@ -57,26 +62,45 @@ class Member:
         return Standing(self.boot, self.incarnation, self.state, self.cause, age_s, self.card_bytes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What one piece of news did to the table.
+    """What one piece of news did to the table: a snapshot, true whatever comes after.
 
-    `before` is None for a member met for the first time; `boot_before` differs from the member's
-    boot when it restarted. `is_card_new`: the member declares something else than before, its
-    numbers aside.
+    `before` is None for a member met for the first time. `is_card_new`: the member declares
+    something else than before, its numbers aside.
     """
 
-    member: Member
-    before: State | None
-    boot_before: int
+    card: Card
+    after: Rank
+    before: Rank | None
     is_card_new: bool
+
+    @property
+    def state(self) -> State:
+        """The state after the change."""
+        return self.after[2]
+
+    @property
+    def state_before(self) -> State | None:
+        """The state before the change; None for a member met for the first time."""
+        return None if self.before is None else self.before[2]
+
+    @property
+    def is_living(self) -> bool:
+        """Alive or suspect after the change."""
+        return self.state <= State.SUSPECT
+
+    @property
+    def is_return(self) -> bool:
+        """The member was gone, or ran in an earlier session, and lives."""
+        return self.is_living and (self.is_restart or (self.state_before or 0) >= State.DEAD)
 
     @property
     def is_restart(self) -> bool:
         """The member runs in a later session than was known."""
-        return self.before is not None and self.boot_before != self.member.boot
+        return self.before is not None and self.before[0] != self.after[0]
 
     @property
-    def is_of_state(self) -> bool:
-        """The member is in another state or session than before, or was met for the first time."""
-        return self.before is not self.member.state or self.is_restart
+    def is_verdict_new(self) -> bool:
+        """The state, its cause or the session differ; a higher incarnation alone is no change to see."""
+        return self.before is None or self.is_restart or self.before[2:] != self.after[2:]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mesh.core.ids import NodeId
-from mesh.membership.member import Member
+from mesh.wire.records import Card
 
 
 class Names:
@@ -19,11 +19,11 @@ class Names:
         """Return a living member other than `but` that holds `name`, or None."""
         return next((held for held in self._holders.get(name, ()) if held != but), None)
 
-    def file(self, member: Member) -> NodeId | None:
-        """Note a member's name and state; return who held the name already, if that is news."""
-        node_id = member.node_id
+    def file(self, card: Card, *, is_living: bool) -> NodeId | None:
+        """Note a member's name and whether it lives; return who held the name already, if that is news."""
+        node_id = card.node_id
         old = self._name_of.get(node_id)
-        new = member.name if member.is_living else None
+        new = card.name if is_living else None
         if old == new:
             return None
         if old is not None:

@@ -18,22 +18,22 @@ def event_of(change: Change, evidence: tuple[str, ...] = ()) -> Event | None:
 
     A newcomer is not told of old deaths, nor anybody of a refutation whose suspicion it never heard.
     """
-    member = change.member
-    if change.is_of_state:
-        if change.before is None and not member.is_living:
+    if change.is_verdict_new:
+        if change.before is None and not change.is_living:
             return None
-        kind = _KINDS.get(member.state) or _kind_of_living(change)
-    elif change.is_card_new and member.is_living:
+        kind = _KINDS.get(change.state) or _kind_of_living(change)
+    elif change.is_card_new and change.is_living:
         kind = EventKind.UPDATE
     else:
         return None
+    card = change.card
     return Event(
         kind=kind,
-        member_id=member.node_id,
-        member=member.name,
-        state=member.state.word,
-        cause=member.cause.word,
-        detail=f"{_DETAILS[kind]} at {member.address}",
+        member_id=card.node_id,
+        member=card.name,
+        state=change.state.word,
+        cause=change.after[3].word,
+        detail=f"{_DETAILS[kind]} at {card.address}",
         evidence=evidence,
     )
 
@@ -41,9 +41,7 @@ def event_of(change: Change, evidence: tuple[str, ...] = ()) -> Event | None:
 def _kind_of_living(change: Change) -> EventKind:
     if change.before is None:
         return EventKind.JOIN
-    if change.is_restart or change.before >= State.DEAD:
-        return EventKind.RETURN
-    return EventKind.REFUTE
+    return EventKind.RETURN if change.is_return else EventKind.REFUTE
 
 
 _DETAILS = {

@@ -84,6 +84,9 @@ class Prober:
         self._timers: Timers[str] = Timers()
         self._probe: Probe | None = None
         self._relayed: dict[int, _Relay] = {}  # by our own seq, oldest first
+        self.heard: list[NodeId] = []
+        """Members whose vitals came in since the node last took them."""
+
         self.misdirected = 0
 
     def start(self, now: float) -> None:
@@ -120,7 +123,7 @@ class Prober:
 
     def ping_once(self, member: Member, *also: object) -> None:
         """Ping a member beside the periods, with messages for it; nothing follows from silence."""
-        ping = Ping(self._next_seq(), member.node_id)
+        ping = self._ping(self._next_seq(), member.node_id)
         self._outbox.send(member.address, ping, *also, about=member.node_id)
 
     def on_ping(self, source: Address, message: Ping, *also: object) -> None:
@@ -141,13 +144,14 @@ class Prober:
         if len(self._relayed) >= RELAYS_MAX:
             del self._relayed[next(iter(self._relayed))]
         self._relayed[seq] = _Relay(source, message.seq, message.target)
-        self._outbox.send(message.address, Ping(seq, message.target))
+        self._outbox.send(message.address, self._ping(seq, message.target))
 
     def on_ack(self, now: float, sender: NodeId, message: Ack) -> None:
         """Take an ack: of the probe under way, or one to pass on."""
         member = self._table.get(message.subject)
         if member is not None and member.boot == message.boot:
             member.vitals = message.vitals
+            self.heard.append(message.subject)
         probe = self._probe
         if probe is not None and message.seq == probe.seq and message.subject == probe.node_id:
             if sender == message.subject and member is not None and not probe.is_indirect:
@@ -163,6 +167,9 @@ class Prober:
             )
             self._outbox.send(relay.requester, passed_on)
 
+    def _ping(self, seq: int, target: NodeId) -> Ping:
+        return Ping(seq, target, self._table.view_digest)
+
     def _next_seq(self) -> int:
         self._seq = (self._seq + 1) & 0xFFFF_FFFF
         return self._seq
@@ -173,7 +180,7 @@ class Prober:
             return
         self._probe = Probe(self._next_seq(), member.node_id, member.boot, now)
         self._timers.set(_TIMEOUT, now + self._config.probe_timeout_s)
-        self._outbox.send(member.address, Ping(self._probe.seq, member.node_id))
+        self._outbox.send(member.address, self._ping(self._probe.seq, member.node_id))
 
     def _ask_others(self, probe: Probe) -> None:
         member = self._table.get(probe.node_id)
@@ -184,7 +191,7 @@ class Prober:
             request = PingReq(probe.seq, probe.node_id, member.address)
             self._outbox.send(helper.address, request)
         rest_s = self._config.probe_interval_s - self._config.probe_timeout_s
-        ping = Ping(probe.seq, probe.node_id)
+        ping = self._ping(probe.seq, probe.node_id)
         self._outbox.ask(member.address, ping, ("fallback", probe.seq), rest_s)
         probe.is_indirect = True
         probe.relays = tuple(helper.name for helper in helpers)

@@ -6,6 +6,7 @@ the mesh's size, and a silent member is declared dead no sooner than `pause_tole
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -65,8 +66,22 @@ class SwimConfig:
     left_retention_s: float = 3_600.0
     """How long a member that left is remembered."""
 
+    told_dead_max: int = 3
+    """How many of those that died lately a round of gossip tells too: they may only be cut off."""
+
     reconnect_members_max: int = 1_000
     """Of the dead, how many (the latest) are tried again."""
+
+    def suspicion_s(self, size: int) -> float:
+        """Return the seconds from suspicion to death in a mesh of `size` members.
+
+        It grows with the logarithm of the size, as does the time a refutation takes to spread.
+        Deviation: [SWIM §4.2] leaves the timeout open; the form follows memberlist.
+        """
+        scale = max(1.0, math.log10(max(1, size)))
+        return max(
+            self.pause_tolerance_s, self.suspicion_multiplier * scale * self.probe_interval_s
+        )
 
     def check(self) -> None:
         """Raise ConfigError if one setting contradicts another."""

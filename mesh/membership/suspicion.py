@@ -3,35 +3,30 @@
 A suspicion is about one (boot, incarnation); a refutation or any newer word of the member ends it.
 Every member that heard of the suspicion waits by itself, so that one lost message delays nobody.
 
-Source: suspicion sub-protocol [SWIM §4.2]; the timeout's growth with the logarithm of the mesh's size
-keeps time for the refutation to spread (docs/design.md).
+Source: suspicion sub-protocol [SWIM §4.2]. How long it lasts: `SwimConfig.suspicion_s`.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
 
 
-def suspicion_timeout(
-    *, size: int, probe_interval_s: float, multiplier: float, pause_tolerance_s: float
-) -> float:
-    """Return the seconds from suspicion to death in a mesh of `size` members."""
-    scale = max(1.0, math.log10(max(1, size)))
-    return max(pause_tolerance_s, multiplier * scale * probe_interval_s)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Suspected:
-    """What a suspicion is about, who raised it as far as this node heard, and on what evidence."""
+    """What a suspicion is about, who raised it as far as this node heard, and on what evidence.
+
+    It runs from `opened_at` to `deadline`. `accuser` is None where anti-entropy told of it.
+    """
 
     node_id: NodeId
     boot: int
     incarnation: int
-    accuser: NodeId
+    accuser: NodeId | None
+    opened_at: float
+    deadline: float
     evidence: tuple[str, ...] = ()
 
 
@@ -59,10 +54,10 @@ class Suspicions:
             incarnation,
         )
 
-    def open(self, suspected: Suspected, deadline: float) -> None:
-        """Open a suspicion, or move it to a newer incarnation with a new deadline."""
+    def open(self, suspected: Suspected) -> None:
+        """Open a suspicion, in place of one of an older incarnation."""
         self._open[suspected.node_id] = suspected
-        self._timers.set(suspected.node_id, deadline)
+        self._timers.set(suspected.node_id, suspected.deadline)
 
     def close(self, node_id: NodeId) -> None:
         """End a suspicion: refuted, dead or gone."""

@@ -122,7 +122,8 @@ class Swim:
         """What was ignored, and why."""
         return {
             "ignored_misdirected": self._prober.misdirected,
-            "ignored_impossible": self.rumours.ignored_impossible,
+            "ignored_impossible": self.rumours.refutation.impossible,
+            "dropped_newcomers": self.table.turned_away,
             "dropped_rumours": self._news.dropped,
         }
 
@@ -148,6 +149,9 @@ class Swim:
                 self._prober.on_ping_req(source, message)
             elif kind in self._on_datagram:
                 self._on_datagram[kind](now, sender, message)
+            if kind is Ping and known is not None and known.is_living and not len(self._news):
+                # Nothing is on its way here, so a difference is one that gossip will not mend.
+                self._sync.compare(now, known, message.view)
         if is_gone and self._leave_at is None:
             self._meet(now, sender, source)
         return self._take(now)
@@ -214,7 +218,7 @@ class Swim:
         self._leave_at = now
         if self.identity.mesh_id != NO_MESH and self.table.living:
             self._leave_at = now + self._config.leave_linger_s
-            farewell = self.rumours.farewell(now)
+            farewell = self.rumours.refutation.farewell(now)
             self._gossip.tell_all(farewell, self.identity.node_id, TOLD_DIRECTLY_MAX)
         return self._take(now)
 
@@ -236,7 +240,7 @@ class Swim:
         self._seed_watch.handle_timeout(now)
         dead, forgotten = self._reconnect.handle_timeout(now)
         if dead is not None:
-            self._prober.ping_once(dead, self.rumours.verdict_on(dead))
+            self._prober.ping_once(dead, self.rumours.verdict_on(dead, dead.cause))
         for node_id in forgotten:
             self.table.remove(node_id)
         self._gossip.handle_timeout(now)
@@ -256,10 +260,11 @@ class Swim:
         )
         return min((at for at in deadlines if at is not None), default=None)
 
-    def take_changes(self) -> list[Change]:
-        """Return and forget what changed of other members, in order."""
+    def take_changes(self) -> tuple[list[Change], list[NodeId]]:
+        """Return and forget what changed of other members, in order, and whose vitals came in."""
         changes, self.rumours.changes = self.rumours.changes, []
-        return changes
+        heard, self._prober.heard = self._prober.heard, []
+        return changes, heard
 
     def check_invariants(self) -> None:
         """Raise AssertionError if the parts contradict each other."""
@@ -303,7 +308,7 @@ class Swim:
         member = self.table.get(sender)
         if member is None or member.state is not State.DEAD:
             return ()
-        return (self.rumours.verdict_on(member),)
+        return (self.rumours.verdict_on(member, member.cause),)
 
     def _meet(self, now: float, sender: NodeId, source: Address) -> None:
         """Compare notes with somebody who speaks but is unknown or thought gone."""

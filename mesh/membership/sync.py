@@ -5,7 +5,9 @@
     A: SyncOffer(what A knows in the buckets that differ)
                                  B: SyncDelta(what B knows better); both merge
 
-It repairs what gossip missed, and is how a stranger, or a member that was thought dead, is met.
+It repairs what gossip missed, and is how a stranger, or a member that was thought dead, is met. Every
+ping carries 32 bits of the sender's hash, so whoever missed some news notices within about a period;
+the exchange with a random member every sync interval is the net below.
 
 Source: anti-entropy repairs gossip [Demers §1.3]; hashing before exchanging is our own choice.
 """
@@ -19,13 +21,14 @@ from typing import Final
 from mesh.core.address import Address
 from mesh.core.ids import NodeId
 from mesh.errors import DecodeError
-from mesh.membership.digest import bucket_hashes, bucket_of, differing, pack_hashes, root_hash
+from mesh.membership.digest import bucket_hashes, bucket_of, differing, pack_hashes
 from mesh.membership.member import Member
 from mesh.membership.outbox import Outbox
+from mesh.membership.paging import page
 from mesh.membership.profile import SwimConfig
 from mesh.membership.rumours import Rumours
 from mesh.membership.table import MemberTable
-from mesh.wire.records import Standing, State, decode_card
+from mesh.wire.records import Standing, State
 from mesh.wire.swim_messages import (
     SyncBuckets,
     SyncDelta,
@@ -57,6 +60,7 @@ class Sync:
         self._rng = rng
         self._deadline: float | None = None
         self._open: dict[Address, None] = {}
+        self._compared_at = float("-inf")
 
     def start(self, now: float) -> None:
         """Begin the periodic exchanges, at a random phase."""
@@ -83,28 +87,33 @@ class Sync:
         if address in self._open or len(self._open) >= SYNCS_MAX:
             return
         self._open[address] = None
-        root = root_hash(bucket_hashes(self._table))
-        self._outbox.ask(
-            address, SyncRoot(root), ("sync", address, 1), self._config.exchange_timeout_s
-        )
+        root = SyncRoot(self._table.view_hash)
+        self._outbox.ask(address, root, ("sync", address, 1), self._config.exchange_timeout_s)
+
+    def compare(self, now: float, member: Member, view: int) -> None:
+        """Take the view of a living member that pinged; make up the difference, once a period at most."""
+        if view in {0, self._table.view_digest}:
+            return
+        if now - self._compared_at >= self._config.probe_interval_s:
+            self._compared_at = now
+            self.begin(member.address)
 
     def on_root(self, message: SyncRoot) -> SyncSame | SyncBuckets:
         """Answer the first step."""
-        hashes = bucket_hashes(self._table)
-        if root_hash(hashes) == message.root:
+        if message.root == self._table.view_hash:
             return SyncSame()
-        return SyncBuckets(pack_hashes(hashes))
+        return SyncBuckets(pack_hashes(bucket_hashes(self._table)))
 
     def on_offer(self, now: float, sender: NodeId, message: SyncOffer) -> SyncDelta:
         """Answer the second step with what is known better here, then merge what came."""
-        theirs = _ranks(message.members)
+        theirs = {standing.subject.node_id: standing for standing in message.members}
         delta = [
             member.standing(now)
             for member in self._in_buckets(message.buckets)
             if _is_news(member, theirs.get(member.node_id))
         ]
         self._rumours.merge(now, sender, message.members)
-        return SyncDelta(tuple(delta))
+        return SyncDelta(page(delta))
 
     def handle_reply(self, now: float, sender: NodeId, tag: Hashable, reply: object) -> None:
         """Go on with an exchange, or end it; anything but the expected reply ends it."""
@@ -117,7 +126,7 @@ class Sync:
             except DecodeError:
                 buckets = ()
             if buckets:
-                members = tuple(m.standing(now) for m in self._in_buckets(buckets))
+                members = page([m.standing(now) for m in self._in_buckets(buckets)])
                 offer, timeout_s = SyncOffer(buckets, members), self._config.exchange_timeout_s
                 self._outbox.ask(address, offer, ("sync", address, 2), timeout_s)
                 return
@@ -135,26 +144,11 @@ class Sync:
         ]
 
 
-def _ranks(members: tuple[Standing, ...]) -> dict[NodeId, tuple[int, int, int, int]]:
-    """Return each offered member's rank; broken cards are left out, merging counts them."""
-    ranks = {}
-    for standing in members:
-        try:
-            card = decode_card(standing.card)
-        except DecodeError:
-            continue
-        ranks[card.node_id] = (
-            standing.boot,
-            standing.incarnation,
-            int(standing.state),
-            card.incarnation,
-        )
-    return ranks
-
-
-def _is_news(member: Member, theirs: tuple[int, int, int, int] | None) -> bool:
+def _is_news(member: Member, theirs: Standing | None) -> bool:
     """Say whether this node knows a member better than the other side does."""
     if theirs is None:
         return member.is_living or member.state is State.LEFT
-    mine = (member.boot, member.incarnation, int(member.state))
-    return mine > theirs[:3] or (member.boot == theirs[0] and member.card.incarnation > theirs[3])
+    is_word_later = member.boot == theirs.boot and (
+        member.card.incarnation > theirs.subject.incarnation
+    )
+    return member.rank > theirs.rank or is_word_later

@@ -23,8 +23,10 @@ import random
 from collections.abc import Iterator
 
 from mesh.core.ids import NodeId
+from mesh.membership.digest import hash_of
 from mesh.membership.member import Change, Member
-from mesh.wire.records import Card, Cause, State, decode_card
+from mesh.wire.records import Card, Cause, Rank, Standing, State, decode_card
+from mesh.wire.swim_messages import MEMBERS_MAX
 
 
 class MemberTable:
@@ -36,6 +38,11 @@ class MemberTable:
         self._living: list[NodeId] = []
         self._place: dict[NodeId, int] = {}  # where in _living; the two change together
         self._gone: dict[NodeId, None] = {}  # dead and left, the latest last
+        self.view_hash = 0
+        """The exclusive or of the hashes of all living members, this node among them."""
+
+        self.turned_away = 0
+        """How many newcomers were not taken in because the table was full of living members."""
 
     def __len__(self) -> int:
         return len(self._members)
@@ -57,6 +64,22 @@ class MemberTable:
         """Ids of dead and left members, the latest first."""
         return list(reversed(self._gone))
 
+    def recently_dead(self, now: float, window_s: float, count_max: int) -> list[Member]:
+        """Return the members that died within `window_s`, the latest first. O(those that went since)."""
+        found: list[Member] = []
+        for node_id in reversed(self._gone):
+            member = self._members[node_id]
+            if now - member.since >= window_s or len(found) >= count_max:
+                break
+            if member.state is State.DEAD:
+                found.append(member)
+        return found
+
+    @property
+    def view_digest(self) -> int:
+        """32 bits of `view_hash`, never 0: what fits into a ping."""
+        return (self.view_hash & 0xFFFF_FFFF) or 1
+
     @property
     def size(self) -> int:
         """How many are in the mesh, this node among them."""
@@ -69,47 +92,18 @@ class MemberTable:
             DecodeError: the bytes are no card; nothing changed.
         """
         card = decode_card(card_bytes)
-        member = self._members.get(card.node_id)
-        if member is None:
-            member = Member(
-                card, card_bytes, card.boot, card.incarnation, State.ALIVE, Cause.NONE, now
-            )
-            self._members[card.node_id] = member
-            self._file(member)
-            return Change(member, None, card.boot, is_card_new=True)
-        before, boot_before = member.state, member.boot
-        if card.boot < member.boot:
-            return None
-        is_restart = card.boot > member.boot
-        is_later = _card_rank(card, card_bytes) > _card_rank(member.card, member.card_bytes)
-        is_card_new = is_later and _declared(card) != _declared(member.card)
-        if is_later:
-            member.card, member.card_bytes = card, card_bytes
-        if is_restart:
-            member.rtt_s = member.vitals = None
-        if is_restart or card.incarnation > member.incarnation:
-            self._set(now, member, card, State.ALIVE, Cause.NONE)
-        elif not is_later:
-            return None
-        return Change(member, before, boot_before, is_card_new)
+        return self._merge(now, card_bytes, (card.boot, card.incarnation, State.ALIVE, Cause.NONE))
 
-    def apply_standing(
-        self, now: float, node_id: NodeId, boot: int, incarnation: int, verdict: tuple[State, Cause]
-    ) -> Change | None:
-        """Merge what somebody says of a known session; return what changed, or None."""
+    def apply_verdict(self, now: float, node_id: NodeId, rank: Rank) -> Change | None:
+        """Merge what somebody says of a session that is known; return what changed, or None."""
         member = self._members.get(node_id)
-        if member is None or boot != member.boot:
+        if member is None or rank[0] != member.boot:
             return None
-        state, cause = verdict
-        if (incarnation, state, cause) <= (member.incarnation, member.state, member.cause):
-            return None
-        before = member.state
-        member.incarnation = incarnation
-        if state != before:
-            member.since = now
-        member.state, member.cause = state, cause
-        self._file(member)
-        return Change(member, before, boot, is_card_new=False)
+        return self._merge(now, member.card_bytes, rank)
+
+    def apply(self, now: float, standing: Standing) -> Change | None:
+        """Merge a member's own word and the verdict on it, as one; return what changed, or None."""
+        return self._merge(now, standing.card, standing.rank)
 
     def remove(self, node_id: NodeId) -> None:
         """Forget a member that is dead or has left."""
@@ -139,16 +133,47 @@ class MemberTable:
         assert sorted(self._living) == sorted(living), "living holds exactly the living others"
         assert all(self._living[place] == node_id for node_id, place in self._place.items())
         assert set(self._gone) == {m.node_id for m in self if not m.is_living}
+        expected = 0
+        for member in self:
+            expected ^= hash_of(member)
+        assert self.view_hash == expected, "the view's hash follows every change"
         for member in self:
             assert member.card.boot == member.boot, "a card is of the session it describes"
             assert member.card.incarnation <= member.incarnation, "a member's word is never ahead"
 
-    def _set(self, now: float, member: Member, card: Card, state: State, cause: Cause) -> None:
-        if member.state != state or member.boot != card.boot:
+    def _merge(self, now: float, card_bytes: bytes, rank: Rank) -> Change | None:
+        card = decode_card(card_bytes)
+        member = self._members.get(card.node_id)
+        if member is None:
+            return self._add(Member(card, card_bytes, *rank, since=now))
+        before, card_before = member.rank, member.card
+        is_later = _card_rank(card, card_bytes) > _card_rank(card_before, member.card_bytes)
+        if rank[0] < before[0] or not (rank > before or is_later):
+            return None
+        self.view_hash ^= hash_of(member)
+        if is_later:
+            member.card, member.card_bytes = card, card_bytes
+        if rank > before:
+            member.boot, member.incarnation, member.state, member.cause = rank
+        if (member.boot, member.state) != (before[0], before[2]):
             member.since = now
-        member.boot, member.incarnation = card.boot, card.incarnation
-        member.state, member.cause = state, cause
+        if member.boot != before[0]:
+            member.rtt_s = member.vitals = None
+        self.view_hash ^= hash_of(member)
         self._file(member)
+        is_card_new = is_later and _declared(card) != _declared(card_before)
+        return Change(card=member.card, after=member.rank, before=before, is_card_new=is_card_new)
+
+    def _add(self, member: Member) -> Change | None:
+        if len(self._members) >= MEMBERS_MAX:
+            if not self._gone:
+                self.turned_away += 1
+                return None
+            self.remove(next(iter(self._gone)))
+        self._members[member.node_id] = member
+        self.view_hash ^= hash_of(member)
+        self._file(member)
+        return Change(card=member.card, after=member.rank, before=None, is_card_new=True)
 
     def _file(self, member: Member) -> None:
         """Keep the indices in step with the member's state."""

@@ -8,7 +8,6 @@ decodes packets, gives each message to the machine that owns it, and turns what 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -107,7 +106,7 @@ class Node:
         for message in placed:
             if type(message) in Work.DATAGRAMS and self._is_colleague(packet.sender):
                 outputs += self._work.handle_message(now, packet.sender, message)[1]
-        return self._settle(now, outputs, self._roll.refresh_vitals(packet))
+        return self._settle(now, outputs)
 
     def handle_request(
         self, now: float, _source: Address, data: bytes
@@ -304,18 +303,17 @@ class Node:
         mine = self._identity
         return encode_packet(mine.mesh_id, mine.node_id, (encode_message(message),))
 
-    def _settle(
-        self, now: float, outputs: list[Outgoing], freed: Iterable[NodeId] = ()
-    ) -> list[Effect]:
+    def _settle(self, now: float, outputs: list[Outgoing]) -> list[Effect]:
         """Let membership's changes reach the work, then turn outputs into effects."""
-        for news in self._roll.apply(self._swim.take_changes(), self._swim.phase):
+        changes, heard = self._swim.take_changes()
+        for news in self._roll.apply(changes, self._swim.phase):
             if news.ended_boot is not None:
                 outputs += self._work.handle_member_down(
                     now, news.node_id, news.ended_boot, news.reason
                 )
             if news.is_up:
                 outputs += self._work.handle_member_up(now, news.node_id)
-        for node_id in freed:
+        for node_id in self._roll.refresh_vitals(heard):
             outputs += self._work.handle_member_up(now, node_id)
         outputs += self._follow_boot()
         if self._roll.refresh_self(self._identity, self._work.free_slots):

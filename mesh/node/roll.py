@@ -13,9 +13,7 @@ from mesh.membership.identity import Identity
 from mesh.membership.member import Change, Member
 from mesh.membership.table import MemberTable
 from mesh.placement.live_view import LiveMember, LiveView
-from mesh.wire.packet import Packet
 from mesh.wire.records import State, Vitals
-from mesh.wire.swim_messages import Ack
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +40,28 @@ class Roll:
         """
         news = []
         for change in changes:
-            member = change.member
-            if member.state is State.ALIVE:
+            node_id = change.card.node_id
+            member = self._table.get(node_id)
+            is_alive = member is not None and member.state is State.ALIVE
+            if member is not None and is_alive:
                 self._live.put(_live(member))
             else:
-                self._live.drop(member.node_id)
-            is_up = member.state is State.ALIVE and phase == "member"
-            news.append(News(member.node_id, is_up, *_ended(change)))
+                self._live.drop(node_id)
+            news.append(News(node_id, is_alive and phase == "member", *_ended(change)))
         return news
 
-    def refresh_vitals(self, packet: Packet) -> list[NodeId]:
-        """Take new vitals from the acks in a packet; return whose slots have become free."""
+    def refresh_vitals(self, heard: list[NodeId]) -> list[NodeId]:
+        """Take the vitals of members just heard; return whose slots have become free."""
         freed = []
-        for message in packet.messages:
-            if not isinstance(message, Ack):
+        for node_id in heard:
+            entry, member = self._live.get(node_id), self._table.get(node_id)
+            if entry is None or member is None or member.vitals is None:
                 continue
-            entry = self._live.get(message.subject)
-            if entry is None or entry.boot != message.boot:
-                continue
-            free_slots, load_pct = message.vitals.free_slots, message.vitals.load_pct
+            free_slots, load_pct = member.vitals.free_slots, member.vitals.load_pct
             if (entry.free_slots, entry.load_pct) != (free_slots, load_pct):
                 self._live.put(replace(entry, free_slots=free_slots, load_pct=load_pct))
                 if free_slots > entry.free_slots:
-                    freed.append(entry.node_id)
+                    freed.append(node_id)
         return freed
 
     def refresh_self(self, identity: Identity, free_slots: int) -> bool:
@@ -100,13 +97,14 @@ def _live(member: Member) -> LiveMember:
 
 def _ended(change: Change) -> tuple[int | None, str]:
     """Return the session that a change ended, if it ended one, and how to say it."""
-    member = change.member
-    if change.is_restart:
-        return change.boot_before, "restarted"
-    if change.before is None or change.before is member.state:
+    if change.before is None:
         return None, ""
-    if member.state is State.DEAD:
-        return member.boot, f"declared dead ({member.cause.word})"
-    if member.state is State.LEFT:
-        return member.boot, "left"
+    if change.is_restart:
+        return change.before[0], "restarted"
+    if change.state is change.state_before:
+        return None, ""
+    if change.state is State.DEAD:
+        return change.after[0], f"declared dead ({change.after[3].word})"
+    if change.state is State.LEFT:
+        return change.after[0], "left"
     return None, ""

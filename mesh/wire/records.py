@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgpack
 
@@ -77,6 +77,15 @@ class Card:
     meta: Metadata
 
 
+Rank: TypeAlias = tuple[int, int, State, Cause]
+"""(boot, incarnation, state, cause): the order of all knowledge of one member; the greater outranks."""
+
+
+def is_proof(state: State, cause: Cause) -> bool:
+    """Say whether a state proves that the session runs nothing any more; all else is a hint."""
+    return state is State.LEFT or cause is Cause.ENDED
+
+
 @dataclass(frozen=True, slots=True)
 class Vitals:
     """How busy a member is: free slots, and load as hundredths of all its processors (0 to 255)."""
@@ -93,8 +102,18 @@ class Standing:
     incarnation: int
     state: State
     cause: Cause
-    age_s: int  # how long in this state, for the receiver's screen; never compared
-    card: bytes
+    age_s: int  # how long in this state: for people, and to forget the gone in time
+    card: bytes  # of the same boot
+
+    @property
+    def subject(self) -> Card:
+        """The card, decoded."""
+        return decode_card(self.card)
+
+    @property
+    def rank(self) -> Rank:
+        """Where this stands in the order of knowledge."""
+        return (self.boot, self.incarnation, self.state, self.cause)
 
 
 def enum_of(kind: type[IntEnum]) -> s.Field:
@@ -129,14 +148,33 @@ _card = s.keyword_struct(
     ("meta", metadata),
 )
 vitals = s.struct(Vitals, ("free_slots", s.uint(16)), ("load_pct", s.uint(8)))
+
+
+def _unpack_card(raw: Any) -> bytes:
+    data: bytes = _card_blob.unpack(raw)
+    decode_card(data)
+    return data
+
+
+def _build_standing(*parts: Any) -> Standing:
+    built = Standing(*parts)
+    if built.subject.boot != built.boot:
+        s.refuse(f"a card of boot {built.boot}", built.subject.boot)
+    return built
+
+
+_card_blob = s.blob(CARD_BYTES_MAX)
+card = s.Field(_card_blob.pack, _unpack_card)
+"""An encoded card, checked as it comes in: whoever holds one may decode it without fear."""
+
 standing = s.struct(
-    Standing,
+    _build_standing,
     ("boot", s.uint(48)),
     ("incarnation", s.uint(32)),
     ("state", enum_of(State)),
     ("cause", enum_of(Cause)),
     ("age_s", s.uint(32)),
-    ("card", s.blob(CARD_BYTES_MAX)),
+    ("card", card),
 )
 
 

@@ -19,10 +19,15 @@ from mesh.wire.records import Cause, Standing, Vitals
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """'Are you there, `target`?' Sent by UDP, and by TCP as the fallback probe."""
+    """'Are you there, `target`?' Sent by UDP, and by TCP as the fallback probe.
+
+    `view` is 32 bits of the hash of all living members that the sender knows (0: not to be
+    compared), so that two members notice at once that they know different things.
+    """
 
     seq: int
     target: NodeId
+    view: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +168,14 @@ class SyncDelta:
 _id = s.nonzero(64)
 _boot = s.uint(48)
 _incarnation = s.uint(32)
-_card = s.blob(r.CARD_BYTES_MAX)
+_card = r.card
 _seq = s.uint(32)
 MEMBERS_MAX = 20_000
 MET_MAX = 256
 SYNC_BUCKETS = 64
 
 SCHEMAS: dict[int, tuple[type, s.Field]] = {
-    1: (Ping, s.struct(Ping, ("seq", _seq), ("target", _id))),
+    1: (Ping, s.struct(Ping, ("seq", _seq), ("target", _id), ("view", s.uint(32)))),
     2: (PingReq, s.struct(PingReq, ("seq", _seq), ("target", _id), ("address", s.address))),
     3: (
         Ack,

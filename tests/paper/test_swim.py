@@ -33,7 +33,7 @@ def ready_made(
             if node_id(number) != host.node_id:
                 change = host.swim.table.apply_card(pump.now, card_bytes(number))
                 assert change is not None
-                host.swim.rumours.names.file(change.member)
+                host.swim.rumours.names.file(change.card, is_living=True)
         host.swim._news.forget(host.node_id)
         host.due = host.swim.next_timeout()
     return pump, hosts

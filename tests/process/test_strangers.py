@@ -54,7 +54,7 @@ def ping_packet(node: NodeProcess, *, mesh_id: int | None = None, version: int =
     status = node.call("status")
     target = NodeId(int(status["node_id"], 16))
     of = int(status["mesh_id"], 16) if mesh_id is None else mesh_id
-    packet = encode_packet(MeshId(of), NodeId(99), [encode_message(Ping(1, target))])
+    packet = encode_packet(MeshId(of), NodeId(99), [encode_message(Ping(1, target, 0))])
     return bytes([packet[0], version]) + packet[2:]
 
 

@@ -57,7 +57,7 @@ def merged(*parts: list[News]) -> MemberTable:
             table.apply_card(float(now), news[1])
         else:
             _, number, boot, incarnation, verdict = news
-            table.apply_standing(float(now), node_id(number), boot, incarnation, verdict)
+            table.apply_verdict(float(now), node_id(number), (boot, incarnation, *verdict))
         table.check_invariants()
     return table
 

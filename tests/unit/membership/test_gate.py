@@ -82,7 +82,7 @@ def test_living_id_at_another_address_is_refused_unless_it_was_found_silent() ->
 def test_dead_id_may_come_back_at_another_address() -> None:
     pump = Pump()
     first, second = pump.mesh(2)
-    first.swim.table.apply_standing(pump.now, second.node_id, 1, 0, (State.DEAD, Cause.SILENT))
+    first.swim.table.apply_verdict(pump.now, second.node_id, (1, 0, State.DEAD, Cause.SILENT))
     moved = card_bytes(2, boot=2, address=address(40))
     reply, _ = first.swim.handle_request(pump.now, second.node_id, Join(moved, 0, 0, ()))
     assert isinstance(reply, Welcome)

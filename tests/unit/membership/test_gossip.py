@@ -63,6 +63,10 @@ def test_recently_dead_are_told_too() -> None:
         Dead(hosts[2].node_id, 1, 0, Cause.SILENT, hosts[1].node_id),
     )
     assert hosts[0].state_of(hosts[2]) is State.DEAD
+    hosts[0].sent.clear()
+    pump.run(0.05)
+    told = [s.to for s in hosts[0].sent if Dead in map(type, decode_packet(s.data).messages)]
+    assert hosts[2].address in told
     assert pump.run_until(lambda: hosts[0].state_of(hosts[2]) is State.ALIVE, 0.5)
 
 

@@ -7,7 +7,7 @@ from mesh.core.ids import NO_MESH, MeshId
 from mesh.core.requests import Ask
 from mesh.errors import DecodeError, ForeignMeshError, TransportError, VersionError
 from mesh.membership.joining import REPEAT_S
-from mesh.wire.packet import Packet
+from mesh.wire.packet import Packet, decode_packet, encode_message, encode_packet
 from mesh.wire.records import State
 from mesh.wire.swim_messages import Ack, Join, Ping, Waiting, Welcome
 from tests.unit.membership.pump import Host, Pump, address, are_equal, card_bytes, node_id
@@ -271,11 +271,10 @@ def test_member_that_asks_a_seeking_node_counts_as_nobody_who_founds() -> None:
     assert are_equal([member, second, third])
 
 
-def test_waiting_with_broken_cards_is_no_crash() -> None:
-    host, ask = _asking()
-    reply = Packet(NO_MESH, node_id(1), (Waiting((b"\xff", b"", card_bytes(2))),))
-    host.swim.handle_reply(101.0, ask.tag, reply)
-    assert host.swim.phase == "seeking"
+def test_waiting_with_broken_cards_does_not_get_past_the_wire() -> None:
+    broken = encode_message(Waiting((b"\xff", b"", card_bytes(2))))
+    with pytest.raises(DecodeError):
+        decode_packet(encode_packet(NO_MESH, node_id(1), [broken]))
 
 
 def test_reply_that_makes_no_sense_is_said_and_waited_out() -> None:

@@ -43,5 +43,5 @@ def test_dead_are_skipped_and_nobody_is_next_when_nobody_lives() -> None:
     order = ProbeOrder(random.Random(1))
     assert order.next(table) is not None
     for number in (2, 3):
-        table.apply_standing(0.0, node_id(number), 1, 0, (State.DEAD, Cause.SILENT))
+        table.apply_verdict(0.0, node_id(number), (1, 0, State.DEAD, Cause.SILENT))
     assert order.next(table) is None

@@ -50,7 +50,7 @@ def test_answered_ping_measures_the_round_trip_and_the_vitals(pump: Pump) -> Non
 def test_ping_for_another_node_is_not_answered(pump: Pump) -> None:
     first, second = pump.mesh(2)
     outputs = first.swim.handle_packet(
-        pump.now, second.address, packet(second, Ping(7, node_id(99)))
+        pump.now, second.address, packet(second, Ping(7, node_id(99), 0))
     )
     assert messages(outputs, Ack) == []
     assert first.swim.counters["ignored_misdirected"] == 1

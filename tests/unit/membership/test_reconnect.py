@@ -99,6 +99,6 @@ def test_nobody_gone_is_no_timer() -> None:
     host = pump.add(1)
     assert host.swim._reconnect.next_deadline() is None
     host.swim.table.apply_card(pump.now, card_bytes(2))
-    host.swim.table.apply_standing(pump.now, node_id(2), 1, 0, (State.DEAD, Cause.SILENT))
+    host.swim.table.apply_verdict(pump.now, node_id(2), (1, 0, State.DEAD, Cause.SILENT))
     pump._carry_out(host, host.swim.handle_timeout(pump.now))
     assert host.swim._reconnect.next_deadline() is not None

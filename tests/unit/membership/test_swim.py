@@ -166,7 +166,7 @@ def test_contradicting_settings_are_refused() -> None:
 def test_own_packet_is_ignored() -> None:
     pump = Pump()
     host = pump.add(1)
-    own = Packet(host.swim.identity.mesh_id, NodeId(host.node_id), (Ping(1, host.node_id),))
+    own = Packet(host.swim.identity.mesh_id, NodeId(host.node_id), (Ping(1, host.node_id, 0),))
     assert host.swim.handle_packet(pump.now, host.address, own) == []
 
 

@@ -74,7 +74,7 @@ def test_stranger_who_speaks_is_met(pump: Pump) -> None:
     other = Pump(5)
     stranger = other.add(9, mesh_id=first.swim.identity.mesh_id)
     pump.hosts.append(stranger)
-    pump.at_host(first, stranger, Ping(1, first.node_id))
+    pump.at_host(first, stranger, Ping(1, first.node_id, 0))
     pump.run(1.0)
     assert are_equal([first, second, stranger])
     assert len(first.swim.table) == 3
@@ -98,7 +98,7 @@ def test_exchanges_under_way_are_bounded_and_all_end(pump: Pump) -> None:
     first, second = pump.mesh(2)
     for number in range(20, 60):
         pump.cut = lambda _a, to: to != second.address
-        stray = packet(second, Ping(1, first.node_id))
+        stray = packet(second, Ping(1, first.node_id, 0))
         stranger = Packet(stray.mesh_id, node_id(number), stray.messages)
         pump._carry_out(first, first.swim.handle_packet(pump.now, address(number), stranger))
     assert len(first.swim._sync._open) == SYNCS_MAX
@@ -177,3 +177,22 @@ def test_member_that_still_says_farewell_is_not_asked_what_it_knows(pump: Pump) 
     asked = [ask for ask in new if ask.to == hosts[7].address]
     assert all(host.state_of(hosts[7]) is State.LEFT for host in hosts[:7])
     assert [ask for ask in asked if isinstance(ask.message, SyncRoot)] == []
+
+
+def test_member_that_missed_the_news_learns_it_within_two_periods_of_pings(pump: Pump) -> None:
+    hosts = pump.mesh(8)
+    pump.run(30.0)
+    deaf = hosts[-1]
+    for host in hosts[:-1]:
+        host.swim.table.apply_card(pump.now, card_bytes(77))  # gossip has come and gone
+    assert pump.run_until(lambda: deaf.swim.table.get(node_id(77)) is not None, 2.0)
+
+
+def test_views_that_differ_for_ever_cost_one_exchange_a_period(pump: Pump) -> None:
+    first, second = pump.mesh(2)
+    pump.run(10.0)
+    before = syncs(first)
+    for _ in range(50):
+        pump.at_host(first, second, Ping(1, first.node_id, 12345))
+        pump.run(0.02)
+    assert 1 <= syncs(first) - before <= 1.0 / first.swim._config.probe_interval_s + 1

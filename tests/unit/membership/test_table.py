@@ -41,13 +41,13 @@ def test_same_card_again_changes_nothing(table: MemberTable) -> None:
 
 
 def test_verdict_on_somebody_unknown_adds_nobody(table: MemberTable) -> None:
-    assert table.apply_standing(1.0, node_id(9), 1, 0, SUSPECT) is None
+    assert table.apply_verdict(1.0, node_id(9), (1, 0, *SUSPECT)) is None
     assert table.get(node_id(9)) is None
 
 
 def test_suspect_with_stale_incarnation_is_ignored(table: MemberTable) -> None:
     table.apply_card(1.0, card_bytes(2, incarnation=3))
-    assert table.apply_standing(2.0, node_id(2), 1, 2, SUSPECT) is None
+    assert table.apply_verdict(2.0, node_id(2), (1, 2, *SUSPECT)) is None
     assert state(table) is State.ALIVE
 
 
@@ -55,7 +55,7 @@ def test_suspect_with_stale_incarnation_is_ignored(table: MemberTable) -> None:
 def test_suspect_with_another_boot_is_ignored(boot: int) -> None:
     table = MemberTable(ME)
     table.apply_card(0.0, card_bytes(2, boot=2))
-    assert table.apply_standing(1.0, node_id(2), boot, 9, SUSPECT) is None
+    assert table.apply_verdict(1.0, node_id(2), (boot, 9, *SUSPECT)) is None
     assert state(table) is State.ALIVE
 
 
@@ -63,44 +63,45 @@ def test_refutation_outranks_suspicion_and_death(table: MemberTable) -> None:
     for verdict in (SUSPECT, SILENT):
         member = table.get(node_id(2))
         assert member is not None
-        table.apply_standing(1.0, node_id(2), 1, member.incarnation, verdict)
+        table.apply_verdict(1.0, node_id(2), (1, member.incarnation, *verdict))
         assert state(table) is verdict[0]
         table.apply_card(2.0, card_bytes(2, incarnation=member.incarnation + 1))
         assert state(table) is State.ALIVE
 
 
 def test_death_is_not_taken_back_by_a_suspicion_of_the_same_incarnation(table: MemberTable) -> None:
-    table.apply_standing(1.0, node_id(2), 1, 0, SILENT)
-    assert table.apply_standing(2.0, node_id(2), 1, 0, SUSPECT) is None
+    table.apply_verdict(1.0, node_id(2), (1, 0, *SILENT))
+    assert table.apply_verdict(2.0, node_id(2), (1, 0, *SUSPECT)) is None
     assert state(table) is State.DEAD
 
 
 def test_stronger_cause_of_death_stays(table: MemberTable) -> None:
-    table.apply_standing(1.0, node_id(2), 1, 0, CRASHED)
-    assert table.apply_standing(2.0, node_id(2), 1, 0, SILENT) is None
+    table.apply_verdict(1.0, node_id(2), (1, 0, *CRASHED))
+    assert table.apply_verdict(2.0, node_id(2), (1, 0, *SILENT)) is None
     member = table.get(node_id(2))
     assert member is not None
     assert member.cause is Cause.CRASHED
 
 
 def test_farewell_outranks_death(table: MemberTable) -> None:
-    table.apply_standing(1.0, node_id(2), 1, 0, SILENT)
-    table.apply_standing(2.0, node_id(2), 1, 0, LEFT)
+    table.apply_verdict(1.0, node_id(2), (1, 0, *SILENT))
+    table.apply_verdict(2.0, node_id(2), (1, 0, *LEFT))
     assert state(table) is State.LEFT
 
 
 def test_restart_with_a_higher_boot_supersedes_everything(table: MemberTable) -> None:
-    table.apply_standing(1.0, node_id(2), 1, 7, LEFT)
+    table.apply_verdict(1.0, node_id(2), (1, 7, *LEFT))
     change = table.apply_card(2.0, card_bytes(2, boot=2))
     assert change is not None
     assert change.is_restart
-    assert change.boot_before == 1
+    assert change.before is not None
+    assert change.before[0] == 1
     assert state(table) is State.ALIVE
     assert table.apply_card(3.0, card_bytes(2, boot=1, incarnation=8)) is None
 
 
 def test_later_card_of_a_dead_session_does_not_revive_it(table: MemberTable) -> None:
-    table.apply_standing(1.0, node_id(2), 1, 5, SILENT)
+    table.apply_verdict(1.0, node_id(2), (1, 5, *SILENT))
     table.apply_card(2.0, card_bytes(2, incarnation=4, address=address(9)))
     member = table.get(node_id(2))
     assert member is not None
@@ -112,7 +113,7 @@ def test_since_counts_from_the_change_of_state_only(table: MemberTable) -> None:
     member = table.get(node_id(2))
     assert member is not None
     assert member.since == 0.0
-    table.apply_standing(9.0, node_id(2), 1, 1, SUSPECT)
+    table.apply_verdict(9.0, node_id(2), (1, 1, *SUSPECT))
     assert member.since == 9.0
 
 
@@ -139,7 +140,7 @@ def test_gone_lists_the_latest_first() -> None:
     for number in (2, 3, 4):
         table.apply_card(0.0, card_bytes(number))
     for number in (3, 2, 4):
-        table.apply_standing(1.0, node_id(number), 1, 0, SILENT)
+        table.apply_verdict(1.0, node_id(number), (1, 0, *SILENT))
     assert table.gone == [node_id(4), node_id(2), node_id(3)]
     table.remove(node_id(2))
     assert table.gone == [node_id(4), node_id(3)]

@@ -50,7 +50,7 @@ from tests.unit.node.talk import NOW, ask, started, submit, tell
 
 OFFER = Offer(Spec(task_id="t", argv=("true",)), 1, 1)
 EXAMPLES: tuple[object, ...] = (
-    Ping(1, node_id(1)),
+    Ping(1, node_id(1), 0),
     PingReq(1, node_id(3), address(3)),
     Ack(1, node_id(2), 1, 0, Vitals(1, 30)),
     Alive(card_bytes(3)),

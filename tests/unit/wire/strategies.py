@@ -62,14 +62,21 @@ cards = st.builds(
 )
 card_bytes = cards.map(r.encode_card)
 vitals = st.builds(r.Vitals, uints(16), uints(8))
+
+
+def _standing(
+    card: r.Card, incarnation: int, state: r.State, cause: r.Cause, age_s: int
+) -> r.Standing:
+    return r.Standing(card.boot, incarnation, state, cause, age_s, r.encode_card(card))
+
+
 standings = st.builds(
-    r.Standing,
-    boot=uints(48),
-    incarnation=uints(32),
-    state=st.sampled_from(r.State),
-    cause=st.sampled_from(r.Cause),
-    age_s=uints(32),
-    card=card_bytes,
+    _standing,
+    cards,
+    uints(32),
+    st.sampled_from(r.State),
+    st.sampled_from(r.Cause),
+    uints(32),
 )
 specs = st.builds(
     work.Spec,
@@ -89,6 +96,7 @@ specs = st.builds(
 _PARTS: dict[str, st.SearchStrategy[Any]] = {
     "seq": uints(32),
     "target": ids,
+    "view": uints(32),
     "address": addresses,
     "subject": ids,
     "boot": uints(48),

@@ -96,17 +96,17 @@ def test_a_value_without_a_code_is_our_own_bug() -> None:
 
 def test_the_messages_of_an_idle_member_are_small() -> None:
     ack = swim.Ack(2**32 - 1, NodeId(2**64 - 1), 2**48 - 1, 2**32 - 1, r.Vitals(65535, 255))
-    assert len(encode_message(swim.Ping(2**32 - 1, NodeId(2**64 - 1)))) <= 16
+    assert len(encode_message(swim.Ping(2**32 - 1, NodeId(2**64 - 1), 2**32 - 1))) <= 21
     assert len(encode_message(ack)) <= 36
 
 
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        ([1, 2**32, 9], "32 bits"),
-        ([1, -1, 9], "32 bits"),
-        ([1, True, 9], "32 bits"),
-        ([1, 0, 0], "an id other than 0"),
+        ([1, 2**32, 9, 0], "32 bits"),
+        ([1, -1, 9, 0], "32 bits"),
+        ([1, True, 9, 0], "32 bits"),
+        ([1, 0, 0, 0], "an id other than 0"),
         ([2, 0, 9, [b"\x7f\0\0\1", 0]], "a port from 1"),
         ([2, 0, 9, [b"\x7f\0\0\1", 65536]], "a port from 1"),
         ([2, 0, 9, [b"\x7f\0\0\1", True]], "a port from 1"),
@@ -132,7 +132,16 @@ def test_a_part_out_of_range_is_refused_by_its_rule(message: list[Any], expected
 
 
 def test_lists_longer_than_their_limit_are_refused() -> None:
-    card = b"x"
+    card = r.encode_card(
+        r.Card(
+            node_id=NodeId(1),
+            boot=1,
+            incarnation=0,
+            name="n",
+            address=Address("127.0.0.1", 1),
+            meta=r.Metadata(),
+        )
+    )
     full = decode_packet(packet_of([11, [card] * swim.MET_MAX]), FRAME_BYTES_MAX)
     assert len(full.messages[0].met) == swim.MET_MAX
     with pytest.raises(DecodeError, match="at most 256 items, found a list of 257"):

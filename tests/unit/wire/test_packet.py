@@ -25,7 +25,7 @@ from mesh.wire.packet import (
 from mesh.wire.swim_messages import Ping, Refused, SyncSame
 from tests.unit.wire.strategies import messages
 
-PING = encode_message(Ping(1, NodeId(2)))
+PING = encode_message(Ping(1, NodeId(2), 0))
 SAME = encode_message(SyncSame())
 
 

@@ -1,0 +1,112 @@
+"""What is said of this node itself: announced, refuted, outranked, or the end of it.
+
+    my session is suspect or dead   ► refute: a higher incarnation, told to all
+    a later session of mine is over ► my clock or disk was set back: go on under a number above it
+    a later session of mine runs    ► another process has my id: this one stops
+
+Source: refutation by incarnation [SWIM §4.2].
+"""
+
+from __future__ import annotations
+
+from mesh.core.effects import Emit, Persist, Stop
+from mesh.core.events import Event, EventKind
+from mesh.core.ids import format_id
+from mesh.membership.dissemination import Dissemination
+from mesh.membership.identity import Identity
+from mesh.membership.outbox import Outbox
+from mesh.membership.table import MemberTable
+from mesh.wire.packet import encode_message
+from mesh.wire.records import Card, Cause, State
+from mesh.wire.swim_messages import Alive, Dead, Left, Suspect
+
+
+class Refutation:
+    """Speaks for this node. `impossible` counts what could only be said by mistake or malice."""
+
+    def __init__(
+        self, *, identity: Identity, table: MemberTable, news: Dissemination, outbox: Outbox
+    ) -> None:
+        self._identity = identity
+        self._table = table
+        self._news = news
+        self._outbox = outbox
+        self.impossible = 0
+
+    def announce(self, now: float) -> None:
+        """Tell everybody this node's own card."""
+        card_bytes = self._identity.card_bytes
+        self._table.apply_card(now, card_bytes)
+        self._news.add(self._identity.node_id, encode_message(Alive(card_bytes)))
+
+    def farewell(self, now: float) -> Left:
+        """Mark this node as left and return what to tell everybody."""
+        card = self._identity.card
+        rank = (card.boot, card.incarnation, State.LEFT, Cause.NONE)
+        self._table.apply_verdict(now, card.node_id, rank)
+        message = Left(card.node_id, card.boot, card.incarnation)
+        self._news.add(card.node_id, encode_message(message))
+        return message
+
+    def on_card(self, now: float, card: Card) -> None:
+        """Take a card of this node's own id; stop the node if another process wrote it.
+
+        A later session at this node's own address cannot run any more: it is this node's past.
+        """
+        mine = self._identity.card
+        if card.boot > mine.boot and card.address == mine.address:
+            self._outrank(now, card.boot)
+        elif (card.boot, card.incarnation) >= (mine.boot, mine.incarnation) and card != mine:
+            text = (
+                f"another process runs as this node (id {format_id(mine.node_id)}) at {card.address}: "
+                "each node needs a data directory of its own; this one stops"
+            )
+            self._emit(EventKind.CONFLICT, text)
+            self._outbox.do(Stop(1, text))
+
+    def on_verdict(self, now: float, message: Suspect | Dead | Left, accuser: str) -> None:
+        """Take what somebody says of this node, and refute it if it is about this session."""
+        own = self._table.get(self._identity.node_id)
+        if own is None or own.state is State.LEFT:
+            return
+        mine = self._identity.card
+        if message.boot > mine.boot and not isinstance(message, Suspect):
+            self._outrank(now, message.boot)
+        elif message.boot == mine.boot and message.incarnation >= mine.incarnation:
+            if not self._identity.refute(message.incarnation):
+                self.impossible += 1
+                return
+            self.announce(now)
+            said = type(message).__name__.lower()
+            text = f"refuted '{said}', said of this node by {accuser}"
+            self._emit(EventKind.REFUTE, text)
+
+    def on_ended(self, now: float, boot: int) -> None:
+        """Take the news that a session of this node's id is over."""
+        own = self._table.get(self._identity.node_id)
+        if own is not None and own.state is not State.LEFT and boot > self._identity.card.boot:
+            self._outrank(now, boot)
+
+    def _outrank(self, now: float, boot: int) -> None:
+        if not self._identity.raise_boot(boot):
+            self.impossible += 1
+            return
+        card = self._identity.card
+        self._outbox.do(Persist({"boot": card.boot}))
+        self.announce(now)
+        text = f"session {boot} of this node is known already: goes on as session {card.boot}"
+        self._emit(EventKind.WARN, text)
+
+    def _emit(self, kind: EventKind, text: str) -> None:
+        card = self._identity.card
+        self._outbox.do(
+            Emit(
+                Event(
+                    kind=kind,
+                    member_id=card.node_id,
+                    member=card.name,
+                    state=State.ALIVE.word,
+                    detail=text,
+                )
+            )
+        )
