@@ -20,12 +20,15 @@ class ProcessExit:
     """A run has ended and all its output was delivered. Comes exactly once for each `StartProcess`.
 
     `exit_code` is the shell's: 0 to 255, 128 + signal, 127 (no such command), 126 (cannot be run).
-    `error` is a sentence when the command did not start, else "".
+    `error` is a sentence when the command did not start, else "". `is_host_fault`: it did not start
+    for want of something that this host has too little of just now (descriptors, processes, memory);
+    that says nothing of the command, which another host may well start.
     """
 
     run_id: int
     exit_code: int
     error: str = ""
+    is_host_fault: bool = False
 
 
 ProcessEvent: TypeAlias = ProcessOutput | ProcessExit

@@ -24,11 +24,14 @@ import trio
 
 from mesh.core.effects import StartProcess
 from mesh.core.process import ProcessEvent, ProcessExit, ProcessOutput
-from mesh.runtime.spawn import SpawnError, spawn
+from mesh.runtime.spawn import CANNOT_RUN, SpawnError, spawn
 
 PIECE_BYTES_MAX: Final = 65_536
 LINGER_S: Final = 1.0
 """How long open pipes are waited for after the command has ended."""
+
+END_POLL_S: Final = 0.05
+"""How often a process is looked at that the system cannot watch for us."""
 
 _LATE_PIECES_MAX: Final = 2  # a pipe holds one piece: what the command itself left in it
 
@@ -51,6 +54,12 @@ class _Run:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, number)
 
+    def close_pipes(self) -> None:
+        """Read no more. Harmless when repeated."""
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
 
 class Executor:
     """Carries out `StartProcess`, `ReadOutput` and `StopProcess` in the nursery that it is given."""
@@ -70,7 +79,12 @@ class Executor:
         try:
             process = spawn(effect.argv, effect.env, effect.cwd)
         except SpawnError as error:
-            self._report(ProcessExit(effect.run_id, error.exit_code, str(error)))
+            self._report(
+                ProcessExit(effect.run_id, error.exit_code, str(error), error.is_host_fault)
+            )
+            return
+        except Exception as error:  # noqa: BLE001 - a command that cannot be started costs nobody else
+            self._report(ProcessExit(effect.run_id, CANNOT_RUN, _bug_text(effect.argv, error)))
             return
         run = _Run(effect.run_id, process, {1: trio.Event(), 2: trio.Event()})
         for ready in run.may_read.values():
@@ -104,9 +118,7 @@ class Executor:
             with suppress(subprocess.TimeoutExpired):  # stuck in the kernel: init will reap it
                 run.process.wait(timeout=1.0)
                 run.is_reaped = True
-            for pipe in (run.process.stdout, run.process.stderr):
-                if pipe is not None:
-                    pipe.close()
+            run.close_pipes()
         self._runs.clear()
 
     async def _kill_later(self, run: _Run, grace_s: float) -> None:
@@ -116,6 +128,19 @@ class Executor:
         run.kill(signal.SIGKILL)
 
     async def _run(self, run: _Run) -> None:
+        """See a command through to its end, and report it. A bug on the way ends the command, not the node."""
+        error_text = ""
+        try:
+            await self._see_through(run)
+        except Exception as error:  # noqa: BLE001 - one command's misfortune is nobody else's
+            run.kill(signal.SIGKILL)
+            error_text = _bug_text((f"process {run.process.pid}",), error)
+            run.close_pipes()
+        code = await _reap(run)
+        del self._runs[run.run_id]
+        self._report(ProcessExit(run.run_id, code if code >= 0 else 128 - code, error_text))
+
+    async def _see_through(self, run: _Run) -> None:
         process = run.process
         async with trio.open_nursery() as nursery:
             for stream, pipe in ((1, process.stdout), (2, process.stderr)):
@@ -123,12 +148,10 @@ class Executor:
                 nursery.start_soon(self._read, run, stream, pipe)
             await _wait_for_end(process)
             run.kill(signal.SIGKILL)
-            code = process.wait()  # it is a zombie by now: returns at once
+            process.wait()  # it is a zombie by now: returns at once
             run.is_reaped = True
             run.ended_at = trio.current_time()
             run.has_ended.set()
-        del self._runs[run.run_id]
-        self._report(ProcessExit(run.run_id, code if code >= 0 else 128 - code))
 
     async def _read(self, run: _Run, stream: int, pipe: IO[bytes]) -> None:
         fd = pipe.fileno()
@@ -195,14 +218,27 @@ async def _wait_for_end(process: subprocess.Popen[bytes]) -> None:
     """Return when the process has ended, leaving it to be reaped."""
     try:
         fd = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):  # an older kernel, or no Linux
-
-        def wait_for_zombie() -> None:
-            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-
-        await trio.to_thread.run_sync(wait_for_zombie, abandon_on_cancel=True)
+    except (AttributeError, OSError):  # an older kernel, no Linux, or no descriptor left
+        while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+            await trio.sleep(END_POLL_S)
         return
     try:
         await trio.lowlevel.wait_readable(fd)
     finally:
         os.close(fd)
+
+
+async def _reap(run: _Run) -> int:
+    """Return the exit code, negative for a signal; after a bug, wait for what was killed."""
+    while (code := run.process.poll()) is None:
+        await trio.sleep(END_POLL_S)
+    run.is_reaped = True
+    run.has_ended.set()
+    return code
+
+
+def _bug_text(argv: tuple[str, ...], error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    what = argv[0] if argv else "the command"
+    return f"{what} met a bug and was given up: {type(error).__name__}: {error}; please report it"

@@ -1,8 +1,12 @@
 """Starts one command in a process group of its own, so that nothing it starts escapes unnoticed.
 
 The command gets no terminal and no input, its own session, and the node's environment without what
-names the task that the node itself may run in. On Linux the kernel kills it if the node dies without a word. That promise is
-bound to the *thread* that forked, so commands are started from the main thread only.
+names the task that the node itself may run in. On Linux the kernel kills it if the node dies without
+a word. That promise is bound to the *thread* that forked, so commands are started from the main
+thread only.
+
+Command, environment and directory come from whoever may submit: whatever they make the system say,
+it comes out as a SpawnError.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import ctypes
 import errno
 import os
 import signal
+import stat
 import subprocess
 import sys
 import warnings
@@ -26,6 +31,8 @@ _PR_SET_PDEATHSIG: Final = 1
 _NOT_INHERITED: Final = frozenset(
     {"MESH_TASK_ID", "MESH_TOKEN", "MESH_ATTEMPT", "MESH_IDEMPOTENCY_KEY", "MESH_SCHEDULED_FOR"}
 )
+_SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
+"""What the system says when this host has too little of something, whatever the command."""
 
 
 class SpawnError(MeshError):
@@ -33,10 +40,12 @@ class SpawnError(MeshError):
 
     Attributes:
         exit_code: what a shell would exit with: 127 no such command, 126 it cannot be run.
+        is_host_fault: this host ran short of something; the command may well start on another.
     """
 
-    def __init__(self, exit_code: int, message: str) -> None:
+    def __init__(self, exit_code: int, message: str, *, is_host_fault: bool = False) -> None:
         self.exit_code = exit_code
+        self.is_host_fault = is_host_fault
         super().__init__(message)
 
 
@@ -64,8 +73,11 @@ def spawn(argv: tuple[str, ...], env: Mapping[str, str], cwd: str) -> subprocess
     """
     if not argv or not argv[0]:
         raise SpawnError(NOT_FOUND, "no command was given")
-    if cwd and not Path(cwd).is_dir():
-        raise SpawnError(CANNOT_RUN, f"the working directory {cwd} does not exist on this node")
+    try:
+        if cwd and not stat.S_ISDIR(Path(cwd).stat().st_mode):
+            raise SpawnError(CANNOT_RUN, f"the working directory {cwd} is no directory")
+    except (OSError, ValueError) as error:
+        raise _explain_directory(error, cwd) from error
     inherited = {name: text for name, text in os.environ.items() if name not in _NOT_INHERITED}
     try:
         with warnings.catch_warnings():
@@ -82,13 +94,23 @@ def spawn(argv: tuple[str, ...], env: Mapping[str, str], cwd: str) -> subprocess
                 start_new_session=True,
                 preexec_fn=_death_pact(),  # noqa: PLW1509 - see the module's docstring
             )
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
+    except Exception as error:
         raise _explain(error, argv[0], cwd) from error
+
+
+def _explain_directory(error: Exception, cwd: str) -> SpawnError:
+    if isinstance(error, OSError) and error.errno in {errno.ENOENT, errno.ENOTDIR}:
+        return SpawnError(CANNOT_RUN, f"the working directory {cwd} does not exist on this node")
+    return SpawnError(
+        CANNOT_RUN,
+        f"the working directory {cwd} cannot be looked at: {_reason_of(error)}",
+        is_host_fault=_is_shortage(error),
+    )
 
 
 def _explain(error: Exception, command: str, cwd: str) -> SpawnError:
     number = error.errno if isinstance(error, OSError) else None
-    if number == errno.ENOENT and "/" in command and Path(cwd or ".", command).exists():
+    if number == errno.ENOENT and "/" in command and os.path.lexists(Path(cwd or ".", command)):
         return SpawnError(CANNOT_RUN, f"{command} names an interpreter that does not exist")
     if number in {errno.ENOENT, errno.ENOTDIR}:
         return SpawnError(NOT_FOUND, f"no such command: {command}")
@@ -96,5 +118,18 @@ def _explain(error: Exception, command: str, cwd: str) -> SpawnError:
         return SpawnError(CANNOT_RUN, f"the working directory {cwd} may not be entered")
     if number == errno.EACCES:
         return SpawnError(CANNOT_RUN, f"{command} is not executable: permission denied")
-    reason = getattr(error, "strerror", None) or str(error)
-    return SpawnError(CANNOT_RUN, f"{command} could not be started: {reason}")
+    return SpawnError(
+        CANNOT_RUN,
+        f"{command} could not be started: {_reason_of(error)}",
+        is_host_fault=_is_shortage(error),
+    )
+
+
+def _reason_of(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _is_shortage(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or (
+        isinstance(error, OSError) and error.errno in _SHORTAGES
+    )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -174,6 +177,86 @@ async def test_a_missing_working_directory_is_named() -> None:
         assert "/no/such/directory does not exist on this node" in end.error
 
 
+@pytest.mark.parametrize("cwd", ["/" + "x" * 300, "/\0", "/etc/passwd", "/\udce9"])
+async def test_a_working_directory_that_cannot_be_used_is_the_commands_end(cwd: str) -> None:
+    async with bench() as b:
+        b.start("true", cwd=cwd)
+        end = await b.end()
+        assert (end.exit_code, end.is_host_fault) == (126, False)
+        assert "working directory" in end.error
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")
+async def test_a_working_directory_behind_a_closed_door_is_the_commands_end(tmp_path: Path) -> None:
+    tmp_path.chmod(0)
+    async with bench() as b:
+        b.start("true", cwd=str(tmp_path / "x"))
+        assert (await b.end()).exit_code == 126
+    tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    "shortage",
+    [
+        OSError(errno.EMFILE, "Too many open files"),
+        OSError(errno.ENFILE, "Too many open files in system"),
+        BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        MemoryError(),
+    ],
+)
+async def test_a_host_that_runs_short_is_not_the_commands_fault(
+    monkeypatch: pytest.MonkeyPatch, shortage: Exception
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise shortage
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    async with bench() as b:
+        b.start("true")
+        end = await b.end()
+        assert end.is_host_fault
+        assert end.error
+
+
+async def test_a_host_without_a_descriptor_left_says_so() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with bench() as b:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (5, hard))
+        try:
+            b.start("true")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert (await b.end()).is_host_fault
+
+
+async def test_whatever_goes_wrong_at_the_start_is_the_commands_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("oops")
+
+    monkeypatch.setattr("mesh.runtime.executor.spawn", fail)
+    async with bench() as b:
+        b.start("true")
+        end = await b.end()
+        assert (end.exit_code, "oops" in end.error) == (126, True)
+
+
+async def test_a_bug_met_while_a_command_runs_ends_that_command_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("oops")
+
+    monkeypatch.setattr(os, "set_blocking", fail)
+    async with bench() as b:
+        b.start("sleep", "60")
+        end = await b.end()
+        assert (end.exit_code, "oops" in end.error) == (128 + signal.SIGKILL, True)
+        assert b.executor.running == 0
+
+
 async def test_a_stream_waits_after_each_piece_until_it_is_read_on() -> None:
     async with bench(is_patient=True) as b:
         b.shell("head -c 300000 /dev/zero; echo x >&2")
@@ -273,7 +356,7 @@ async def test_a_stranger_that_keeps_the_pipe_open_delays_the_exit_for_a_second_
             os.killpg(int(b.output(2)), signal.SIGKILL)
 
 
-async def test_a_system_without_pidfd_waits_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_system_without_pidfd_looks_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pidfd_open")
     async with bench() as b:
         b.shell("exit 5")
