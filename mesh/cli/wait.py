@@ -24,12 +24,16 @@ EXIT_CANCELLED: Final = 130
 _STDOUT, _STDERR = 1, 2
 
 
-def wait_for(client: Client, task_id: str, *, is_json: bool = False) -> int:
-    """Stream a task's output until it ends and return the exit code to leave with."""
+def submit_and_wait(client: Client, request: dict[str, Any], *, is_json: bool = False) -> int:
+    """Submit a task, stream its output until it ends, and return the exit code to leave with.
+
+    The node follows the task for this command from its first byte on.
+    """
+    stream = client.stream("submit", wait=True, **request)
+    task_id: str = next(stream)["id"]
     written_bytes = 0
     try:
         with _cancel_on_interrupt(client.data_dir, task_id) as cancelled:
-            stream = client.stream("wait", id=task_id)
             for piece in stream:
                 _write_all(_STDERR if piece["stream"] == _STDERR else _STDOUT, piece["data"])
                 written_bytes += len(piece["data"])

@@ -77,11 +77,11 @@ def run_submit(options: argparse.Namespace) -> int:
             "a command is expected after --, found none; write for instance: mesh submit -- echo hello"
         )
     with Client(data_dir(options)) as client:
-        task_id = client.call("submit", **_request(options))["id"]
         if options.wait:
-            from mesh.cli.wait import wait_for
+            from mesh.cli.wait import submit_and_wait
 
-            return wait_for(client, task_id, is_json=options.json)
+            return submit_and_wait(client, _request(options), is_json=options.json)
+        task_id = client.call("submit", **_request(options))["id"]
     if options.json:
         print_json({"id": task_id}, is_line=True)
     else:

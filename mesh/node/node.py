@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mesh.core.address import Address
-from mesh.core.effects import Effect, SendDatagram, StartExchange, Stop
+from mesh.core.effects import Answer, Effect, SendDatagram, StartExchange, Stop
 from mesh.core.ids import NO_MESH, NodeId
 from mesh.core.process import ProcessEvent
 from mesh.core.requests import Ask, Outgoing, Tell
@@ -29,20 +29,20 @@ from mesh.placement.live_view import LiveView
 from mesh.wire.packet import FRAME_BYTES_MAX, Packet, decode_packet, encode_message, encode_packet
 from mesh.wire.records import Card, Vitals
 from mesh.wire.swim_messages import Join, Ping, Refused
-from mesh.work.commands import WorkCommand
+from mesh.work.commands import Submit, WorkCommand
 from mesh.work.config import WorkConfig
 from mesh.work.work import Work
 
-_SWIM: Final = "swim"
-_WORK: Final = "work"
-
 DATAGRAMS: Final = Swim.DATAGRAMS | Work.DATAGRAMS
+EXCHANGES_MAX: Final = 4_096
+"""Exchanges under way at once. One more fails at once, as if nobody had answered."""
+
 OPEN_TO_STRANGERS: Final = (Join, Ping)
 """Requests that a node answers though the asker belongs to no mesh yet."""
 
 
 class Node:
-    """One member of a mesh. `counters` says what was dropped, and why."""
+    """One member of a mesh. `counters` says what was dropped, and why; `identity` who it is just now."""
 
     def __init__(self, config: NodeConfig, seed: int) -> None:
         self.config = config
@@ -57,10 +57,10 @@ class Node:
             address=config.address,
             meta=config.meta,
         )
-        self._identity = Identity(card, config.mesh_id)
+        self.identity = Identity(card, config.mesh_id)
         self._swim = Swim(
             config=config.swim,
-            identity=self._identity,
+            identity=self.identity,
             rng=stream(seed, "membership"),
             seeds=config.seeds,
             expect=config.expect,
@@ -68,12 +68,17 @@ class Node:
         )
         self._live = LiveView()
         self._roll = Roll(self._swim.table, self._live)
-        self._work_config = WorkConfig()
-        self._work_rng = stream(seed, "work")
-        self._work = self._new_work()
-        self._work_boot = config.boot
-        self._departure = Departure(self._work_config.stop_grace_s)
-        self._exchanges: dict[int, tuple[str, Ask]] = {}
+        work_config = WorkConfig()
+        self._work = Work(
+            card=lambda: self.identity.card,
+            view=self._live,
+            rng=stream(seed, "work"),
+            unix_offset_s=config.unix_offset_s,
+            config=work_config,
+        )
+        self._departure = Departure(work_config.stop_grace_s)
+        self._boot = config.boot
+        self._exchanges: dict[int, Ask] = {}
         self._last_exchange = 0
 
     def start(self, now: float) -> list[Effect]:
@@ -89,10 +94,10 @@ class Node:
         except DecodeError as error:
             self._count(error)
             return []
-        if packet.mesh_id != self._identity.mesh_id or packet.mesh_id == NO_MESH:
+        if packet.mesh_id != self.identity.mesh_id or packet.mesh_id == NO_MESH:
             self.counters["dropped_foreign_mesh"] += 1
             return []
-        if packet.sender == self._identity.node_id:
+        if packet.sender == self.identity.node_id:
             self.counters["dropped_own"] += 1
             return []
         if self._is_stopped:
@@ -137,22 +142,16 @@ class Node:
         self, now: float, exchange_id: int, reply: bytes | TransportError
     ) -> list[Effect]:
         """Take the outcome of a `StartExchange`: the reply's bytes, or why there is none."""
-        asked = self._exchanges.pop(exchange_id, None)
-        if asked is None or self._is_stopped:
+        ask = self._exchanges.pop(exchange_id, None)
+        if ask is None or self._is_stopped:
             return []
-        machine, ask = asked
         outcome: Packet | Exception
         try:
             outcome = self._decode_one(reply) if isinstance(reply, bytes) else reply
         except DecodeError as error:
             self._count(error)
             outcome = error
-        if isinstance(outcome, Packet) and not ask.may_be_foreign:
-            outcome = self._of_this_mesh(outcome)
-        if machine == _SWIM:
-            return self._settle(now, self._swim.handle_reply(now, ask.tag, outcome))
-        message = outcome.messages[0] if isinstance(outcome, Packet) else None
-        return self._settle(now, self._work.handle_reply(now, ask.tag, message))
+        return self._settle(now, self._hear(now, ask, outcome))
 
     def handle_resolved(
         self, now: float, seed: str, addresses: tuple[Address, ...]
@@ -173,10 +172,13 @@ class Node:
         if self._is_stopped:
             return []
         if isinstance(command, SetLoad):
-            self._identity.vitals = Vitals(self._identity.vitals.free_slots, command.load_pct)
+            self.identity.vitals = Vitals(self.identity.vitals.free_slots, command.load_pct)
             return []
         if isinstance(command, Leave):
             return self._settle(now, self._departure.begin(now, command.reason, self._work))
+        if isinstance(command, Submit) and self._swim.phase == "seeking":
+            text = "this node belongs to no mesh yet: submit again once it does (`mesh status` says so)"
+            return [Answer(command.command_id, None, text)]
         work_command: WorkCommand = command
         return self._settle(now, self._work.handle_command(now, work_command))
 
@@ -224,31 +226,6 @@ class Node:
 
     # Inside.
 
-    def _new_work(self) -> Work:
-        card = self._identity.card
-        return Work(
-            node_id=card.node_id,
-            boot=card.boot,
-            name=card.name,
-            slots=card.meta.slots,
-            offers=card.meta.offers,
-            view=self._live,
-            rng=self._work_rng,
-            unix_offset_s=self.config.unix_offset_s,
-            config=self._work_config,
-        )
-
-    def _follow_boot(self) -> list[Outgoing]:
-        """When the session got a higher number at the door, give the work that number too."""
-        if self._work_boot == self._identity.card.boot:
-            return []
-        self._work_boot = self._identity.card.boot
-        if self._work.used:
-            text = "a later session of this node is known to the mesh: work already runs under the old number"
-            return [Stop(1, f"{text}; start the node again")]
-        self._work = self._new_work()
-        return []
-
     def _answer(self, now: float, packet: Packet, message: Any) -> tuple[Any, list[Outgoing]]:  # noqa: ANN401 - any message of the wire
         if type(message) in Swim.REQUESTS:
             return self._swim.handle_request(now, packet.sender, message, packet.mesh_id)
@@ -264,7 +241,7 @@ class Node:
 
         Suspects and the dead are heard: they may be neither, and their reports count.
         """
-        if sender == self._identity.node_id:
+        if sender == self.identity.node_id:
             self.counters["dropped_own"] += 1
             return False
         if self._swim.table.get(sender) is None:
@@ -274,7 +251,7 @@ class Node:
 
     def _refusal(self, packet: Packet, message: object) -> Refused | None:
         """Return why a request of another mesh, or of none, is not answered."""
-        mine = self._identity.mesh_id
+        mine = self.identity.mesh_id
         if packet.mesh_id == mine != NO_MESH:
             return None
         is_open = isinstance(message, OPEN_TO_STRANGERS)
@@ -284,10 +261,10 @@ class Node:
         return Refused("foreign_mesh", str(ForeignMeshError(packet.mesh_id, mine)))
 
     def _of_this_mesh(self, packet: Packet) -> Packet | ForeignMeshError:
-        if packet.mesh_id == self._identity.mesh_id:
+        if packet.mesh_id == self.identity.mesh_id:
             return packet
         self.counters["dropped_foreign_mesh"] += 1
-        return ForeignMeshError(packet.mesh_id, self._identity.mesh_id)
+        return ForeignMeshError(packet.mesh_id, self.identity.mesh_id)
 
     def _decode_one(self, data: bytes) -> Packet:
         packet = decode_packet(data, FRAME_BYTES_MAX)
@@ -300,11 +277,12 @@ class Node:
         self.counters[f"dropped_{kind}"] += 1
 
     def _packet(self, message: object) -> bytes:
-        mine = self._identity
+        mine = self.identity
         return encode_packet(mine.mesh_id, mine.node_id, (encode_message(message),))
 
     def _settle(self, now: float, outputs: list[Outgoing]) -> list[Effect]:
         """Let membership's changes reach the work, then turn outputs into effects."""
+        outputs += self._end_own_session(now)
         changes, heard = self._swim.take_changes()
         for news in self._roll.apply(changes, self._swim.phase):
             if news.ended_boot is not None:
@@ -315,31 +293,57 @@ class Node:
                 outputs += self._work.handle_member_up(now, news.node_id)
         for node_id in self._roll.refresh_vitals(heard):
             outputs += self._work.handle_member_up(now, node_id)
-        outputs += self._follow_boot()
-        if self._roll.refresh_self(self._identity, self._work.free_slots):
-            outputs += self._work.handle_member_up(now, self._identity.node_id)
+        if self._roll.refresh_self(self.identity, self._work.free_slots):
+            outputs += self._work.handle_member_up(now, self.identity.node_id)
         outputs += self._departure.step(now, self._work, self._swim)
         free_slots = 0 if self._departure.is_under_way else self._work.free_slots
-        self._identity.vitals = Vitals(free_slots, self._identity.vitals.load_pct)
-        self._roll.refresh_self(self._identity, free_slots)
-        return self._effects(outputs)
+        self.identity.vitals = Vitals(free_slots, self.identity.vitals.load_pct)
+        self._roll.refresh_self(self.identity, free_slots)
+        return self._effects(now, outputs)
 
-    def _effects(self, outputs: list[Outgoing]) -> list[Effect]:
+    def _end_own_session(self, now: float) -> list[Outgoing]:
+        """Let the work hear that this session got a higher number: under the old one nothing counts any more.
+
+        That happens to a node whose data directory is older than what the mesh remembers of it.
+        """
+        own = self.identity.card
+        if own.boot == self._boot:
+            return []
+        ended, self._boot = self._boot, own.boot
+        return self._work.handle_member_down(now, own.node_id, ended, "restarted")
+
+    def _effects(self, now: float, outputs: list[Outgoing]) -> list[Effect]:
         effects: list[Effect] = []
+        refused: list[Ask] = []
         for output in outputs:
             if isinstance(output, Ask):
-                effects.append(self._start_exchange(output))
+                if len(self._exchanges) < EXCHANGES_MAX:
+                    effects.append(self._start_exchange(output))
+                else:
+                    refused.append(output)
             elif isinstance(output, Tell):
                 effects.append(SendDatagram(output.to, self._packet(output.message)))
             else:
                 effects.append(output)
                 if isinstance(output, Stop):
                     self._is_stopped = True
-                    break
+                    return effects
+        for ask in refused:
+            self.counters["refused_exchanges"] += 1
+            error = TransportError(f"{EXCHANGES_MAX} exchanges are under way already")
+            effects += self._settle(now, self._hear(now, ask, error))
         return effects
 
+    def _hear(self, now: float, ask: Ask, outcome: Packet | Exception) -> list[Outgoing]:
+        """Let whoever asked hear the outcome."""
+        if isinstance(outcome, Packet) and not ask.may_be_foreign:
+            outcome = self._of_this_mesh(outcome)
+        if type(ask.message) not in Work.REQUESTS:
+            return self._swim.handle_reply(now, ask.tag, outcome)
+        message = outcome.messages[0] if isinstance(outcome, Packet) else None
+        return self._work.handle_reply(now, ask.tag, message)
+
     def _start_exchange(self, ask: Ask) -> StartExchange:
-        machine = _WORK if type(ask.message) in Work.REQUESTS else _SWIM
         self._last_exchange = (self._last_exchange + 1) & 0xFFFF_FFFF
-        self._exchanges[self._last_exchange] = (machine, ask)
+        self._exchanges[self._last_exchange] = ask
         return StartExchange(self._last_exchange, ask.to, self._packet(ask.message), ask.timeout_s)

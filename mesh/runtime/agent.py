@@ -17,7 +17,7 @@ from contextlib import ExitStack
 import trio
 
 from mesh.core.effects import Stop
-from mesh.core.events import Event, EventKind
+from mesh.core.events import Event
 from mesh.core.ids import format_id
 from mesh.node.commands import Leave
 from mesh.node.config import NodeConfig
@@ -98,7 +98,7 @@ class Agent:
         self._clock = clock
         self._console = console
         self._driver = Driver(node, clock)
-        self._log = EventLog(node.config.name)
+        self._log = EventLog(lambda: node.identity.card.name)
 
     async def run(self, endpoint: Endpoint) -> Stop:
         """Run until the node stops or is halted; nothing that it started is left then."""
@@ -153,8 +153,6 @@ class Agent:
         gc.freeze()  # what was imported stays: the collector need not look at it again
 
     def _emit(self, event: Event) -> None:
-        if event.kind in {EventKind.FOUND, EventKind.ENTER}:  # until then a default name may change
-            self._log.observer = self._node.view(self._clock()).node["name"]
         self._log.publish(event)
         self._console.show(event)
 

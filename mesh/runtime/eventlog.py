@@ -53,21 +53,19 @@ class Follower:
 
 
 class EventLog:
-    """Stamps, keeps and hands on events.
+    """Stamps, keeps and hands on events. `observer` gives this node's name, which each event bears."""
 
-    Attributes:
-        observer: this node's name; events that come later bear it.
-    """
-
-    def __init__(self, observer: str, time_ns: Callable[[], int] = time.time_ns) -> None:
-        self.observer = observer
+    def __init__(
+        self, observer: Callable[[], str], time_ns: Callable[[], int] = time.time_ns
+    ) -> None:
+        self._observer = observer
         self._time_ns = time_ns
         self._ring: deque[EventJson] = deque(maxlen=EVENTS_MAX)
         self._followers: set[Follower] = set()
 
     def publish(self, event: Event) -> None:
         """Stamp `event`, keep it, and hand it to every follower."""
-        item = event_json(event, self._time_ns(), self.observer)
+        item = event_json(event, self._time_ns(), self._observer())
         self._ring.append(item)
         for follower in self._followers:
             follower.add(item)

@@ -7,24 +7,23 @@ maps come from outside: everything is checked here before the node hears of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import trio
 
-from mesh.errors import CommandRefused, ConfigError, DecodeError
+from mesh.errors import CommandRefused, ConfigError
 from mesh.node.commands import Leave
 from mesh.runtime.control import ControlClient, Request, Service
 from mesh.runtime.driver import Driver
 from mesh.runtime.eventlog import EVENTS_MAX, FOLLOWER_EVENTS_MAX, EventLog
 from mesh.runtime.status import Status
-from mesh.wire.work_messages import SCHEMAS, Offer, Spec
+from mesh.wire.work_messages import Spec
 from mesh.work.commands import Cancel, GetTask, ListTasks, Submit, Unwatch, Watch
 
 VIEW_INTERVAL_S_MIN: Final = 0.2
 VIEW_INTERVAL_S_MAX: Final = 3_600.0
 VIEW_EVENTS_MAX: Final = 500
-_OFFER: Final = next(field for kind, field in SCHEMAS.values() if kind is Offer)
 
 TakeWatch = Callable[[int], tuple[list[tuple[int, bytes]], dict[str, Any] | None]]
 
@@ -74,7 +73,16 @@ class Services:
 
     async def _on_submit(self, request: Request, client: ControlClient) -> None:
         spec = read_spec(request)
-        await client.ok(await self._driver.ask(lambda number: Submit(number, spec)))
+        if not _flag(request, "wait"):
+            await client.ok(await self._driver.ask(lambda number: Submit(number, spec)))
+            return
+
+        async def begin(watcher_id: int) -> str:
+            answer = await self._driver.ask(lambda number: Submit(number, spec, watcher_id))
+            await client.item(answer)
+            return str(answer["id"])
+
+        await self._follow(begin, client)
 
     async def _on_leave(self, request: Request, client: ControlClient) -> None:
         reason = _text(request, "reason", "asked to leave")[:200]
@@ -85,10 +93,19 @@ class Services:
 
     async def _on_wait(self, request: Request, client: ControlClient) -> None:
         task_id = _text(request, "id")
+
+        async def begin(watcher_id: int) -> str:
+            await self._driver.ask(lambda number: Watch(number, watcher_id, task_id))
+            return task_id
+
+        await self._follow(begin, client)
+
+    async def _follow(self, begin: Callable[[int], Awaitable[str]], client: ControlClient) -> None:
+        """Stream the output of the task that `begin` lets a watcher follow, then answer with its JSON."""
         watcher_id = self._driver.next_id()
         try:
             with client.streaming():
-                await self._driver.ask(lambda number: Watch(number, watcher_id, task_id))
+                task_id = await begin(watcher_id)
                 task = await self._pass_output(task_id, watcher_id, client)
         finally:
             self._driver.tell(Unwatch(watcher_id))
@@ -111,9 +128,7 @@ class Services:
 
     async def _on_events(self, request: Request, client: ControlClient) -> None:
         last = int(_number(request, "last", EVENTS_MAX, (0, EVENTS_MAX)))
-        is_following = request.get("follow", False)
-        if type(is_following) is not bool:
-            raise ConfigError(f"'follow' is true or false, found {is_following!r:.40}")
+        is_following = _flag(request, "follow")
         with client.streaming(), self._log.follow(FOLLOWER_EVENTS_MAX) as follower:
             for event in self._log.last(last):
                 await client.item(event)
@@ -153,35 +168,26 @@ def _rates(before: dict[str, int], after: dict[str, int], elapsed_s: float) -> d
 
 
 def read_spec(request: Request) -> Spec:
-    """Return the task that a request describes.
+    """Return the task that a request describes; what its parts hold is checked by whoever keeps it.
 
     Raises:
-        ConfigError: something in it has the wrong type, or is too long.
+        ConfigError: 'argv' is no list, or 'env', 'labels' or 'needs' no map of texts.
     """
     argv = request.get("argv")
-    if type(argv) is not list or not argv:
+    if type(argv) is not list:
         raise ConfigError("submit needs 'argv', a list that begins with the command")
-    try:
-        spec = Spec(
-            task_id=_given(request, "id", "-"),
-            argv=tuple(argv),
-            env=_pairs(request, "env"),
-            cwd=_given(request, "cwd", ""),
-            key=_given(request, "key", ""),
-            queue=_given(request, "queue", "default"),
-            pool=_given(request, "pool", ""),
-            node_class=_given(request, "class", ""),
-            labels=_pairs(request, "labels"),
-            needs=_pairs(request, "needs"),
-        )
-        offer: Offer = _OFFER.unpack(_OFFER.pack(Offer(spec, 1, 1)))
-    except (DecodeError, TypeError) as error:
-        raise ConfigError(f"a task is described wrongly: {error}") from error
-    checked = offer.spec
-    if request.get("id"):
-        return checked
-    parts = {name: getattr(checked, name) for name in Spec.__dataclass_fields__}
-    return Spec(**{**parts, "task_id": ""})
+    return Spec(
+        task_id=_given(request, "id", ""),
+        argv=tuple(argv),
+        env=_pairs(request, "env"),
+        cwd=_given(request, "cwd", ""),
+        key=_given(request, "key", ""),
+        queue=_given(request, "queue", "default"),
+        pool=_given(request, "pool", ""),
+        node_class=_given(request, "class", ""),
+        labels=_pairs(request, "labels"),
+        needs=_pairs(request, "needs"),
+    )
 
 
 def _given(request: Request, key: str, default: Any) -> Any:  # noqa: ANN401 - checked later
@@ -192,8 +198,8 @@ def _given(request: Request, key: str, default: Any) -> Any:  # noqa: ANN401 - c
 
 def _pairs(request: Request, key: str) -> tuple[tuple[Any, Any], ...]:
     found = _given(request, key, {})
-    if type(found) is not dict:
-        raise ConfigError(f"{key!r} is a map, found {type(found).__name__}")
+    if type(found) is not dict or any(type(name) is not str for name in found):
+        raise ConfigError(f"{key!r} is a map whose keys are texts, found {found!r:.40}")
     return tuple(sorted(found.items()))
 
 
@@ -201,6 +207,13 @@ def _text(request: Request, key: str, default: str | None = None) -> str:
     found = request.get(key, default)
     if type(found) is not str or not found:
         raise ConfigError(f"{key!r} is a text, found {found!r:.40}")
+    return found
+
+
+def _flag(request: Request, key: str) -> bool:
+    found = request.get(key, False)
+    if type(found) is not bool:
+        raise ConfigError(f"{key!r} is true or false, found {found!r:.40}")
     return found
 
 

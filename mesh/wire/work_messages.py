@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Final
 
 from mesh.core.ids import TASK_ID_CHARS_MAX
+from mesh.errors import DecodeError
 from mesh.wire import records as r
 from mesh.wire import schema as s
 
@@ -164,9 +165,7 @@ _attempt = s.uint(32)
 _tag = s.text(128)
 _labels = s.pairs(r.word, _tag, r.LABELS_MAX)
 _needs = s.pairs(r.word, s.uint(48), r.LABELS_MAX)
-_spec = s.keyword_struct(
-    Spec,
-    ("task_id", _task_id),
+_SPEC_PARTS: Final = (
     ("argv", s.many(s.text(ARGUMENT_CHARS_MAX), ARGUMENTS_MAX)),
     ("env", s.pairs(s.text(1024, empty=False), s.text(ARGUMENT_CHARS_MAX), 1024)),
     ("cwd", s.text(4096)),
@@ -177,6 +176,8 @@ _spec = s.keyword_struct(
     ("labels", _labels),
     ("needs", _needs),
 )
+_spec = s.keyword_struct(Spec, ("task_id", _task_id), *_SPEC_PARTS)
+_new_spec = s.keyword_struct(Spec, ("task_id", s.text(TASK_ID_CHARS_MAX)), *_SPEC_PARTS)
 
 SCHEMAS: dict[int, tuple[type, s.Field]] = {
     32: (
@@ -234,14 +235,21 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
 def check_spec(spec: Spec) -> None:
     """Raise unless `spec` can travel: every part within its limit, and text that is text.
 
+    The id may be empty: whoever keeps the task draws one.
+
     Raises:
-        DecodeError: a part is too long, of the wrong type, repeated or not sorted.
-        UnicodeEncodeError: a text holds bytes that are no UTF-8 (surrogates).
+        DecodeError: there is no command; or a part is too long, of the wrong type, repeated, not
+            sorted, or holds bytes that are no UTF-8 (surrogates).
     """
-    _spec.unpack(_spec.pack(spec))
+    _new_spec.unpack(_new_spec.pack(spec))
+    if not spec.argv or not spec.argv[0]:
+        raise DecodeError("expected a command, found none")
     texts = [*spec.argv, spec.task_id, spec.cwd, spec.key, spec.queue, spec.pool, spec.node_class]
-    for pairs in (spec.env, spec.labels):
-        for name, value in pairs:
-            texts += (name, value)
-    for text in texts:
-        text.encode()
+    for pairs in (spec.env, spec.labels, spec.needs):
+        for pair in pairs:
+            texts += (part for part in pair if isinstance(part, str))
+    try:
+        for text in texts:
+            text.encode()
+    except UnicodeEncodeError as error:
+        raise DecodeError(f"expected text in UTF-8, found {error.object[:40]!r}") from error

@@ -1,8 +1,8 @@
 """All of a node's work behind one face: keeping tasks, running them, and asking the mesh about them.
 
-What a node tells itself takes the same way as what it tells others, but never leaves: a message that
-is posted to this node is handled at once, and its reply handed back. Tasks live in the memory of the
-node that accepted them and end with it; a store that outlives it can take this face's place.
+Keeping and running meet only here. What a node tells itself takes the same way as what it tells
+others, but never leaves: a message that is posted to this node is handled at once, and its reply
+handed back.
 """
 
 from __future__ import annotations
@@ -10,98 +10,69 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from mesh.core.address import Address
-from mesh.core.effects import Answer
-from mesh.core.ids import TASK_ID_CHARS_MAX, NodeId
+from mesh.core.ids import NodeId
 from mesh.core.process import ProcessEvent
 from mesh.core.requests import Ask, Outgoing, Tell
 from mesh.errors import LocalProtocolError
 from mesh.placement.live_view import LiveView
-from mesh.wire import work_messages as wire
-from mesh.work.commands import Cancel, GetTask, ListTasks, Submit, Unwatch, Watch, WorkCommand
+from mesh.wire.records import Card
+from mesh.work.commands import WorkCommand
 from mesh.work.config import WorkConfig
-from mesh.work.inquiry import INQUIRY, Inquiries
-from mesh.work.keep import Keep
-from mesh.work.owner import RUN, Owner
+from mesh.work.keeping.keeping import Keeping
 from mesh.work.post import Post, Step
-from mesh.work.show import Show, WorkView
-from mesh.work.slots import Slots
-from mesh.work.steward import Steward
+from mesh.work.running.owner import RUN, Owner
 
 __all__ = ["Work", "WorkConfig", "WorkView"]
 
 Handled: TypeAlias = tuple[object | None, list[Step]]
-LIST_CHARS_MAX = 1_500_000  # in the worst case four bytes each, within one frame
+
+
+@dataclass(frozen=True, slots=True)
+class WorkView:
+    """What this node keeps and runs, JSON-ready."""
+
+    tasks: list[dict[str, Any]]  # kept here, newest first, in short form
+    task_counts: dict[str, int]  # all that are kept here, by state
+    running: list[dict[str, Any]]  # runs here, whoever keeps it
 
 
 class Work:
-    """The work of one node. Every method that takes `now` returns what is to be done, in order."""
+    """The work of one node. Every method that takes `now` returns what is to be done, in order.
 
-    DATAGRAMS: Final = frozenset({wire.SlotsFree})
-    REQUESTS: Final = frozenset(
-        {
-            wire.Offer,
-            wire.OutputPiece,
-            wire.Report,
-            wire.Released,
-            wire.CancelRun,
-            wire.RunQuery,
-            wire.TaskQuery,
-            wire.CancelTask,
-        }
-    )
+    `card` gives this node's card as it is now: its name and boot may change while it joins.
+    """
 
-    def __init__(  # noqa: PLR0913 - keyword-only: the parts of one node
+    DATAGRAMS: Final = Keeping.DATAGRAMS
+    REQUESTS: Final = Keeping.REQUESTS | Owner.REQUESTS
+
+    def __init__(
         self,
         *,
-        node_id: NodeId,
-        boot: int,
-        name: str,
-        slots: int,
-        offers: tuple[tuple[str, int], ...],
+        card: Callable[[], Card],
         view: LiveView,
         rng: random.Random,
         unix_offset_s: float,
         config: WorkConfig | None = None,
     ) -> None:
         config = config or WorkConfig()
-        self._node_id = node_id
+        self._card = card
         self._view = view
-        self._config = config
-        keep = Keep(config, unix_offset_s)
-        self._keep = keep
-        self._steward = Steward(boot=boot, view=view, rng=rng, keep=keep, config=config)
-        self._owner = Owner(
-            boot=boot,
-            slots=Slots(slots, dict(offers), config),
-            view=view,
-            unix_offset_s=unix_offset_s,
-            config=config,
+        self._keeping = Keeping(
+            card=card, view=view, rng=rng, unix_offset_s=unix_offset_s, config=config
         )
-        self._show = Show(name=name, view=view, keep=keep, queue=self._steward.offering.queue)
-        self._inquiries = Inquiries(node_id, view, config)
+        self._owner = Owner(card=card, view=view, unix_offset_s=unix_offset_s, config=config)
+        # Where members were last: a suspect is in no view, but its runs go on.
+        self._addresses: dict[NodeId, Address] = {}
         self.running = 0
         """Runs whose process has not ended."""
         self.used = 0
         """Slots that runs hold: until their process has ended and their output is with its keeper."""
-        self.free_slots = slots
+        self.free_slots = self._owner.free_slots
         """Slots that an offer could get; 0 once this node is leaving."""
-
-        # Where members were last: a suspect is in no view, but its runs go on.
-        self._addresses: dict[NodeId, Address] = {}
-        self._handlers: dict[type, Callable[[float, NodeId, Any], Handled]] = {
-            wire.Offer: self._owner.handle_offer,
-            wire.CancelRun: self._on_cancel_run,
-            wire.RunQuery: self._on_run_query,
-            wire.OutputPiece: self._steward.handle_output,
-            wire.Report: self._steward.handle_report,
-            wire.Released: self._steward.handle_released,
-            wire.SlotsFree: self._on_slots_free,
-            wire.TaskQuery: self._on_task_query,
-            wire.CancelTask: self._on_cancel_task,
-        }
 
     def handle_message(
         self, now: float, sender: NodeId, message: object
@@ -124,19 +95,23 @@ class Work:
 
     def handle_command(self, now: float, command: WorkCommand) -> list[Outgoing]:
         """Take a client's command."""
-        return self._carry_out(now, self._on_command(now, command))
+        return self._carry_out(now, self._keeping.handle_command(now, command))
 
     def handle_member_up(self, now: float, node_id: NodeId) -> list[Outgoing]:
         """Note that a member may get work, or that its vitals show free slots. The view knows already."""
         self._learn_address(node_id)
-        self._steward.handle_member_up(node_id)
+        self._keeping.handle_member_up(node_id)
         return self._carry_out(now, [])
 
     def handle_member_down(
         self, now: float, node_id: NodeId, boot: int, reason: str
     ) -> list[Outgoing]:
-        """Note that a member's session `boot` is over. `reason`: "declared dead (…)", "left", "restarted"."""
-        steps = self._steward.offering.handle_member_down(now, node_id, boot, reason)
+        """Note that a member's session `boot` is over. `reason`: "declared dead (…)", "left", "restarted".
+
+        It may be this node's own, when its number was raised: tasks stay, attempts that they gave away
+        end as if by a crash, and what runs here is stopped.
+        """
+        steps = self._keeping.handle_member_down(now, node_id, boot, reason)
         steps += self._owner.handle_member_down(now, node_id, boot)
         if self._view.get(node_id) is None:
             self._addresses.pop(node_id, None)
@@ -144,12 +119,12 @@ class Work:
 
     def handle_timeout(self, now: float) -> list[Outgoing]:
         """Do what is due; early, twice or late is harmless."""
-        steps = self._owner.handle_timeout(now) + self._steward.handle_timeout(now)
+        steps = self._owner.handle_timeout(now) + self._keeping.handle_timeout(now)
         return self._carry_out(now, steps)
 
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` has something to do, or None."""
-        dues = (self._owner.next_timeout(), self._steward.next_timeout())
+        dues = (self._owner.next_timeout(), self._keeping.next_timeout())
         return min((due for due in dues if due is not None), default=None)
 
     def take_watch(self, watcher_id: int) -> tuple[list[tuple[int, bytes]], dict[str, Any] | None]:
@@ -159,52 +134,44 @@ class Work:
         nothing for `watcher_stall_s`, gets no pieces and `{"watch_error": why}` with what is known of
         the task. When a new attempt starts, the pieces go on with that attempt's first.
         """
-        pieces, task, error = self._steward.take_watch(watcher_id)
-        if error:
-            return [], {**(self._show.task(task) if task else {}), "watch_error": error}
-        return pieces, self._show.task(task) if task is not None and task.is_terminal else None
+        return self._keeping.take_watch(watcher_id)
 
     def view(self, now: float) -> WorkView:  # noqa: ARG002 - every machine's view takes it
         """Return what this node keeps and runs."""
-        tasks = self._keep.newest(self._config.view_tasks_max)
-        return WorkView(
-            [self._show.task(task, is_short=True) for task in tasks],
-            self._show.counts(),
-            self._owner.running(),
-        )
+        return WorkView(*self._keeping.view(), self._owner.running())
 
     def stop(self, now: float) -> list[Outgoing]:
         """Take no more work and stop what runs; keepers hear that their attempts are released.
 
         Everything was stopped and told once `used` is 0 and no `Ask` is under way.
         """
-        return self._carry_out(now, self._steward.stop() + self._owner.stop())
+        return self._carry_out(now, self._keeping.stop() + self._owner.stop())
 
     def check_invariants(self) -> None:
         """Raise AssertionError if a part contradicts itself or another. O(tasks)."""
-        self._keep.check_invariants()
-        self._steward.offering.check_invariants()
+        self._keeping.check_invariants()
         self._owner.check_invariants()
-        self._inquiries.check_invariants()
 
-    # -- inside
+    # Inside.
 
     def _carry_out(self, now: float, steps: list[Step]) -> list[Outgoing]:
         """Handle what is for this node, offer what can be offered, and address the rest."""
         outputs: list[Outgoing] = []
         todo = deque(steps)
+        own = self._card().node_id
         while True:
             if not todo:
-                todo.extend(self._steward.offering.offer_ready(now))
+                todo.extend(self._keeping.offer_ready(now))
                 if not todo:
-                    self.used, self.free_slots = self._owner.slots.used, self._owner.free_slots
-                    self.running = self._owner.living
+                    owner = self._owner
+                    self.used, self.free_slots = owner.used, owner.free_slots
+                    self.running = owner.living
                     return outputs
             step = todo.popleft()
             if not isinstance(step, Post):
                 outputs.append(step)
                 continue
-            if step.to == self._node_id:
+            if step.to == own:
                 reply, more = self._dispatch(now, step.to, step.message)
                 if step.tag is not None:
                     more = more + self._on_reply(now, step.tag, reply)
@@ -219,73 +186,14 @@ class Work:
                 todo.extendleft(reversed(self._on_reply(now, step.tag, None)))
 
     def _dispatch(self, now: float, sender: NodeId, message: object) -> Handled:
-        handler = self._handlers.get(type(message))
-        if handler is None:
-            raise LocalProtocolError(f"{type(message).__name__} is no message of work")
-        return handler(now, sender, message)
+        if type(message) in Owner.REQUESTS:
+            return self._owner.handle_message(now, sender, message)
+        return self._keeping.handle_message(now, sender, message)
 
     def _on_reply(self, now: float, tag: tuple[Hashable, ...], reply: object | None) -> list[Step]:
         if tag[0] == RUN:
             return self._owner.handle_reply(now, tag, reply)
-        if tag[0] == INQUIRY:
-            return self._inquiries.handle_reply(tag, reply)
-        return self._steward.offering.handle_reply(now, tag, reply)
-
-    def _on_command(self, now: float, command: WorkCommand) -> list[Step]:
-        match command:
-            case Submit():
-                return self._steward.submit(now, command)
-            case Watch():
-                return self._steward.watch(now, command)
-            case Unwatch():
-                self._keep.output.unwatch(command.watcher_id)
-                return []
-            case ListTasks():
-                tasks = self._keep.newest(wire.QUERY_TASKS_MAX)
-                own = [self._show.task(task, is_short=True) for task in tasks]
-                return self._inquiries.start(command.command_id, wire.TaskQuery(""), own)
-            case GetTask():
-                task = self._keep.tasks.get(command.task_id)
-                if task is not None:
-                    return [Answer(command.command_id, self._show.task(task))]
-                query = wire.TaskQuery(command.task_id)
-                return self._ask_all(command.command_id, query)
-            case Cancel():
-                task = self._keep.tasks.get(command.task_id)
-                if task is not None:
-                    steps = self._steward.cancel(now, task)
-                    return [*steps, Answer(command.command_id, self._show.task(task))]
-                return self._ask_all(command.command_id, wire.CancelTask(command.task_id))
-
-    def _ask_all(self, command_id: int, message: wire.TaskQuery | wire.CancelTask) -> list[Step]:
-        """Ask everybody about one task that is not kept here."""
-        if not 0 < len(message.task_id) <= TASK_ID_CHARS_MAX:
-            error = f"a task's id of 1 to {TASK_ID_CHARS_MAX} characters is expected"
-            return [Answer(command_id, None, error)]
-        return self._inquiries.start(command_id, message, [])
-
-    def _on_cancel_run(self, _now: float, sender: NodeId, message: wire.CancelRun) -> Handled:
-        return self._owner.handle_cancel(sender, message)
-
-    def _on_run_query(self, _now: float, sender: NodeId, message: wire.RunQuery) -> Handled:
-        return self._owner.handle_query(sender, message)
-
-    def _on_slots_free(self, _now: float, sender: NodeId, message: wire.SlotsFree) -> Handled:
-        self._steward.handle_slots_free(sender, message)
-        return None, []
-
-    def _on_task_query(self, _now: float, _sender: NodeId, message: wire.TaskQuery) -> Handled:
-        if not message.task_id:
-            return wire.TaskList(self._show.texts(wire.QUERY_TASKS_MAX, LIST_CHARS_MAX)), []
-        task = self._keep.tasks.get(message.task_id)
-        return wire.TaskList(() if task is None else (self._show.text(task),)), []
-
-    def _on_cancel_task(self, now: float, _sender: NodeId, message: wire.CancelTask) -> Handled:
-        task = self._keep.tasks.get(message.task_id)
-        if task is None:
-            return wire.TaskList(()), []
-        steps = self._steward.cancel(now, task)
-        return wire.TaskList((self._show.text(task),)), steps
+        return self._keeping.handle_reply(now, tag, reply)
 
     def _learn_address(self, node_id: NodeId) -> None:
         member = self._view.get(node_id)

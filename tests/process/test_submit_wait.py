@@ -88,6 +88,16 @@ def test_fifty_megabytes_of_output_are_complete(data: str) -> None:
     assert hashlib.sha256(found.stdout).digest() == hashlib.sha256(wanted).digest()
 
 
+def test_five_megabytes_that_are_written_at_once_are_complete_from_the_first_byte(
+    data: str,
+) -> None:
+    script = "import sys; sys.stdout.buffer.write(b'first' + bytes(5_000_000) + b'last')"
+    for _ in range(4):  # on every node, sooner or later
+        found = submit(data, sys.executable, "-c", script)
+        assert (found.returncode, found.stderr) == (0, b"")
+        assert found.stdout == b"first" + bytes(5_000_000) + b"last"
+
+
 def test_interrupt_cancels_the_command_and_waits_for_its_end(data: str, start: Start) -> None:
     client = start("submit", "--wait", "--data", data, "--", "sh", "-c", "echo $$; exec sleep 60")
     pid = int(first_line(client.stdout))

@@ -100,7 +100,7 @@ class Mesh:
 
     def is_quiet(self) -> bool:
         return all(
-            host.work.used == 0 and not host.work._keep.unfinished
+            host.work.used == 0 and not host.work._keeping._table.unfinished
             for host in self.pump.hosts.values()
         )
 
@@ -117,4 +117,4 @@ def test_any_interleaving_keeps_the_records_in_order_and_every_task_ends(
     for number, boot, task_id in mesh.tasks:
         host = mesh.pump[number]
         if host.boot == boot:
-            assert host.work._keep.tasks[task_id].is_terminal
+            assert host.work._keeping._table.tasks[task_id].is_terminal

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mesh.work.config import WorkConfig
-from mesh.work.output import OutputStore
+from mesh.work.keeping.output import OutputStore
 
 CONFIG = WorkConfig(output_bytes_max=600, output_total_bytes_max=1500)
 tasks = st.sampled_from(["a", "b", "c", "d"])

@@ -125,18 +125,10 @@ async def test_long_output_streams_whole(tmp_path: Path) -> None:
     "request_",
     [
         {"do": "submit"},
-        {"do": "submit", "argv": []},
         {"do": "submit", "argv": "echo"},
-        {"do": "submit", "argv": [1]},
         {"do": "submit", "argv": ["x"], "env": [1]},
-        {"do": "submit", "argv": ["x"], "env": {"A": 1}},
+        {"do": "submit", "argv": ["x"], "wait": 1},
         {"do": "submit", "argv": ["x"], "env": {"A": "1", b"B": "2"}},
-        {"do": "submit", "argv": ["x"], "needs": {"gpu": "1"}},
-        {"do": "submit", "argv": ["x"], "labels": {"k": "v" * 500}},
-        {"do": "submit", "argv": ["x"], "id": 5},
-        {"do": "submit", "argv": ["x"], "id": "x" * 500},
-        {"do": "submit", "argv": ["x"], "cwd": {}},
-        {"do": "submit", "argv": ["x"], "pool": [1]},
         {"do": "task"},
         {"do": "task", "id": 5},
         {"do": "cancel", "id": ""},
@@ -160,6 +152,44 @@ async def test_every_wrong_shape_is_wrong_usage(tmp_path: Path, request_: dict[s
                 bodies = reader.feed(await stream.receive_some())
         assert msgpack.unpackb(bodies[0])["code"] == "usage", bodies[0]
         await stream.aclose()
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"argv": []},
+        {"argv": [1]},
+        {"env": {"A": 1}},
+        {"needs": {"gpu": "1"}},
+        {"labels": {"k": "v" * 500}},
+        {"id": 5},
+        {"id": "x" * 500},
+        {"cwd": {}},
+        {"pool": [1]},
+        {"id": [1], "wait": True},
+    ],
+)
+async def test_task_that_is_described_wrongly_is_refused(
+    tmp_path: Path, parts: dict[str, Any]
+) -> None:
+    async with solo(tmp_path) as client:
+        request = {"argv": ["x"], **parts}
+        with pytest.raises(CommandRefused, match="described wrongly"):
+            await do(list, await do(client.stream, "submit", **request))
+        assert await do(client.call, "tasks") == {"tasks": [], "silent": []}
+
+
+async def test_submission_that_waits_gets_all_output_of_a_command_that_writes_at_once(
+    tmp_path: Path,
+) -> None:
+    async with solo(tmp_path) as client:
+        script = "head -c 5000000 /dev/zero"
+        stream = await do(client.stream, "submit", argv=["sh", "-c", script], wait=True)
+        first, *items = await do(list, stream)
+        assert sum(len(item["data"]) for item in items) == 5_000_000
+        task = stream.result
+        assert (task["id"], task["state"]) == (first["id"], "done")
+        assert task["result"]["output_dropped_bytes"] == 0
 
 
 async def test_events_come_from_the_past_and_as_they_happen(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_only_what_people_wait_for_is_shown() -> None:
 
 
 def test_the_log_keeps_the_latest_events_with_time_and_observer() -> None:
-    log = EventLog("me", lambda: 7)
+    log = EventLog(lambda: "me", lambda: 7)
     for number in range(EVENTS_MAX + 5):
         log.publish(Event(kind=EventKind.WARN, detail=str(number)))
     last = log.last(2)
@@ -102,7 +102,7 @@ def test_the_log_keeps_the_latest_events_with_time_and_observer() -> None:
 
 
 def test_a_follower_that_falls_behind_is_bounded_and_knows_it() -> None:
-    log = EventLog("me")
+    log = EventLog(lambda: "me")
     with log.follow(events_max=3) as follower:
         for number in range(3):
             log.publish(Event(kind=EventKind.WARN, detail=str(number)))

@@ -19,7 +19,7 @@ from mesh.node.view import View
 from mesh.wire import swim_messages, work_messages
 from mesh.wire.packet import HEADER, MAGIC, VERSIONS
 from mesh.work.commands import Submit
-from mesh.work.task import AttemptCause, TaskState
+from mesh.work.keeping.task import AttemptCause, TaskState
 
 CODES = {
     1: "Ping",

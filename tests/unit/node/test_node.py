@@ -6,6 +6,7 @@ import pytest
 
 from mesh.core.effects import (
     Answer,
+    Effect,
     Emit,
     Persist,
     Resolve,
@@ -176,13 +177,14 @@ def test_late_reply_of_an_exchange_is_taken_once() -> None:
     assert node.handle_exchange(NOW, 12345, b"whatever") == []
 
 
-def test_task_given_while_seeking_starts_once_the_node_is_a_member() -> None:
+def test_task_is_refused_until_the_node_belongs_to_a_mesh() -> None:
     node = started(mesh_id=NO_MESH, seeds=("there:1",), expect=2)
-    effects = submit(node)
-    assert any(isinstance(e, Answer) and e.error is None for e in effects)
-    assert not any(isinstance(e, StartProcess) for e in effects)
-    _, effects = ask(node, 9, Join(card_bytes(9, meta=Metadata(slots=0)), 2, 0, ()), NO_MESH)
+    (answer,) = submit(node)
+    assert isinstance(answer, Answer)
+    assert "belongs to no mesh yet" in (answer.error or "")
+    ask(node, 9, Join(card_bytes(9, meta=Metadata(slots=0)), 2, 0, ()), NO_MESH)
     assert node.view(NOW).node["phase"] == "member"
+    effects = submit(node)
     assert [e.argv for e in effects if isinstance(e, StartProcess)] == [("true",)]
 
 
@@ -227,21 +229,6 @@ def test_node_that_has_left_hears_nothing() -> None:
     assert ask(node, 2, Ping(1, node_id(1), 0)) == (None, [])
 
 
-def test_later_boot_known_at_the_door_is_given_to_the_work_too() -> None:
-    node = Node(config(mesh_id=NO_MESH, seeds=("there:1",)), seed=1)
-    node.start(NOW)
-    effects = node.handle_resolved(NOW, "there:1", (address(2),))
-    (first,) = [e for e in effects if isinstance(e, StartExchange)]
-    effects = node.handle_exchange(NOW, first.exchange_id, from_host(2, Welcome(50, ())))
-    assert effects[0] == Persist({"boot": 51})
-    (second,) = [e for e in effects if isinstance(e, StartExchange)]
-    node.handle_exchange(NOW, second.exchange_id, from_host(2, Welcome(50, ())))
-    node.check_invariants()
-    assert node.view(NOW).node["boot"] == 51
-    effects = submit(node)
-    assert any(isinstance(e, StartProcess) for e in effects)
-
-
 def test_calling_early_late_and_twice_is_harmless() -> None:
     node = started()
     tell(node, 2, Alive(card_bytes(2)))
@@ -250,7 +237,9 @@ def test_calling_early_late_and_twice_is_harmless() -> None:
         node.check_invariants()
 
 
-def test_work_hears_of_a_death_that_was_refuted_in_the_same_datagram() -> None:
+def test_work_hears_of_a_death_that_was_refuted_in_the_same_datagram(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     node = started()
     tell(node, 2, Alive(card_bytes(2)))
     tell(node, 3, Alive(card_bytes(3)))
@@ -261,7 +250,7 @@ def test_work_hears_of_a_death_that_was_refuted_in_the_same_datagram() -> None:
         ended.append((boot, reason))
         return hear(now, member, boot, reason)
 
-    node._work.handle_member_down = note  # type: ignore[method-assign] - listens, and passes on
+    monkeypatch.setattr(node._work, "handle_member_down", note)
     dead = Dead(node_id(3), 1, 0, Cause.SILENT, node_id(2))
     effects = tell(node, 2, dead, Alive(card_bytes(3, incarnation=1)))
     kinds = [effect.event.kind for effect in effects if isinstance(effect, Emit)]
@@ -278,3 +267,24 @@ def test_vitals_that_came_in_over_tcp_reach_placement_too() -> None:
     live = node._live.get(node_id(2))
     assert live is not None
     assert (live.free_slots, live.load_pct) == (0, 90)
+
+
+def test_exchanges_are_bounded_and_one_more_fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mesh.node.node.EXCHANGES_MAX", 2)
+    node = started(meta=Metadata(slots=0))
+    for number in (2, 3, 4, 5):
+        tell(node, number, Alive(card_bytes(number, meta=Metadata(slots=1))))
+    asked = [effect for n in range(4) for effect in submit(node, f"job-{n}")]
+    exchanges = [e for e in asked if isinstance(e, StartExchange)]
+    assert len(exchanges) == 2
+    assert node.counters["refused_exchanges"] >= 2
+    due = node.next_timeout()
+    assert due is not None
+    node.handle_exchange(NOW, exchanges[0].exchange_id, TransportError("timed out"))
+    later: list[Effect] = []
+    while not any(isinstance(e, StartExchange) for e in later):
+        due = node.next_timeout()
+        assert due is not None
+        assert due < NOW + 10
+        later += node.handle_timeout(due)
+    node.check_invariants()

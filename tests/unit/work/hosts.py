@@ -9,7 +9,7 @@ from mesh.core.effects import StartProcess
 from mesh.core.events import Event
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember, LiveView
-from mesh.wire.records import Metadata
+from mesh.wire.records import Card, Metadata
 from mesh.wire.work_messages import Spec
 from mesh.work.work import Work
 
@@ -66,6 +66,16 @@ class Host:
     @property
     def address(self) -> Address:
         return Address("127.0.0.1", 7000 + self.number)
+
+    def own_card(self) -> Card:
+        return Card(
+            node_id=self.node_id,
+            boot=self.boot,
+            incarnation=0,
+            name=self.name,
+            address=self.address,
+            meta=self.meta,
+        )
 
     def card(self, free_slots: int | None = None) -> LiveMember:
         free = self.work.free_slots if free_slots is None else free_slots

@@ -79,11 +79,7 @@ class Pump:
 
     def _new_work(self, host: Host) -> None:
         host.work = Work(
-            node_id=host.node_id,
-            boot=host.boot,
-            name=host.name,
-            slots=host.meta.slots,
-            offers=host.meta.offers,
+            card=host.own_card,
             view=host.view,
             rng=random.Random(f"{self.rng.random()}"),
             unix_offset_s=UNIX_OFFSET_S,
@@ -212,10 +208,10 @@ class Pump:
         self.run_until(lambda: all(self.is_over(n, t) for n, t in number_and_id), within_s)
 
     def is_over(self, number: int, task_id: str) -> bool:
-        return self.hosts[number].work._keep.tasks[task_id].is_terminal
+        return self.hosts[number].work._keeping._table.tasks[task_id].is_terminal
 
     def check(self) -> None:
-        tasks = sum(len(host.work._keep.tasks) for host in self.hosts.values())
+        tasks = sum(len(host.work._keeping._table.tasks) for host in self.hosts.values())
         if tasks > 50 and self.rng.random() > 0.02:
             return  # it looks at every task: with many, now and then is enough
         for host in self.hosts.values():
@@ -223,7 +219,9 @@ class Pump:
 
     def states(self) -> dict[str, dict[str, str]]:
         return {
-            host.name: {t.task_id: f"{t.state} {t.asked}" for t in host.work._keep.tasks.values()}
+            host.name: {
+                t.task_id: f"{t.state} {t.asked}" for t in host.work._keeping._table.tasks.values()
+            }
             for host in self.hosts.values()
         }
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from mesh.core.ids import NodeId
 from mesh.wire.work_messages import Spec
 from mesh.work.config import WorkConfig
-from mesh.work.slots import Slots
+from mesh.work.running.slots import Slots
 
 A, B, C = NodeId(1), NodeId(2), NodeId(3)
 SPEC = Spec(task_id="t", argv=("true",))

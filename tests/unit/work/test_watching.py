@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from mesh.core.effects import Answer
-from mesh.work.commands import Unwatch, Watch
+from mesh.work.commands import Submit, Unwatch, Watch
 from mesh.work.work import WorkConfig
 from tests.unit.work.hosts import job
 from tests.unit.work.pump import Pump
@@ -69,6 +69,55 @@ def test_a_slow_watcher_holds_the_command_up_and_loses_nothing() -> None:
     task = take(pump, 1)[1]
     assert task is not None
     assert task["result"]["output_bytes"] == len(found)
+
+
+def test_a_watcher_from_submission_on_misses_nothing() -> None:
+    pump = Pump([0, 1], config=WorkConfig(output_bytes_max=1000))
+    pieces = [f"{i:02}" * 50 for i in range(50)]
+    answer = pump.answers[pump.command(1, lambda c: Submit(c, job(0.0, 0, *pieces), 7))]
+    found = ""
+    for _ in range(200):
+        found += take(pump, 1, 7)[0]
+        pump.run(0.1)
+    assert found == "".join(pieces)
+    result = pump.task(1, answer.result["id"])["result"]
+    assert (result["output_bytes"], result["output_dropped_bytes"]) == (len(found), 0)
+
+
+def test_a_watcher_may_come_with_an_id_that_is_kept_already() -> None:
+    pump = Pump([1])
+    pump.submit(1, job(0.1, 0, "a", task_id="twice"))
+    pump.finish((1, "twice"))
+    pump.command(1, lambda c: Submit(c, job(0.1, task_id="twice"), 7))
+    text, task = take(pump, 1, 7)
+    assert text == "a"
+    assert task is not None
+    assert len(pump[1].started) == 1
+
+
+def test_a_task_whose_watcher_finds_no_place_is_not_taken() -> None:
+    pump = Pump([1], config=WorkConfig(watchers_max=1))
+    assert pump.answers[pump.command(1, lambda c: Submit(c, job(5.0), 1))].error is None
+    assert pump.answers[pump.command(1, lambda c: Submit(c, job(5.0), 2))].error is not None
+    assert len(pump[1].work._keeping._table.tasks) == 1
+
+
+def test_output_counts_as_dropped_only_if_no_watcher_took_it() -> None:
+    pump = Pump([0, 1], config=WorkConfig(output_bytes_max=1000))
+    task_id = pump.submit(1, job(2.0, 0, "x" * 100))
+    watch(pump, 1, task_id)
+    pump.run(0.5)
+    assert len(take(pump, 1)[0]) == 100
+    pump[1].work.handle_command(pump.now, Unwatch(1))
+    process = pump[2].processes[1]
+    process.pieces = [b"y" * 100] * 20
+    pump.run(0.0)
+    pump.later(0.0, pump._play(pump[2], process))
+    pump.finish((1, task_id))
+    result = pump.task(1, task_id)["result"]
+    held = sum(len(data) for _, data in pump[1].work._keeping._output.logs[task_id].pieces)
+    assert result["output_bytes"] == 2100
+    assert result["output_dropped_bytes"] == 2000 - held
 
 
 def test_without_a_watcher_the_oldest_output_is_dropped_and_counted() -> None:

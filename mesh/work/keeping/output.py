@@ -42,7 +42,8 @@ class OutputLog:
         self.first = 0  # the number of pieces[0]
         self.held_bytes = 0
         self.output_bytes = 0  # all that the attempt ever wrote
-        self.dropped_bytes = 0
+        self.dropped_bytes = 0  # of those, what went before any watcher took it
+        self.taken = 0  # a watcher took everything that was held of the pieces before this number
         self.watchers: dict[int, Watcher] = {}
 
     @property
@@ -161,7 +162,7 @@ class OutputStore:
         if log is None or watcher.error:
             return []
         skipped = max(0, watcher.place - log.first)
-        watcher.place = log.end
+        watcher.place = log.taken = log.end
         return list(log.pieces)[skipped:]
 
     def check_invariants(self) -> None:
@@ -169,6 +170,8 @@ class OutputStore:
         for log in self.logs.values():
             assert log.held_bytes == sum(len(data) + PIECE_BYTES for _, data in log.pieces)
             assert log.held_bytes <= self.config.output_bytes_max
+            assert log.taken <= log.end
+            assert 0 <= log.dropped_bytes <= log.output_bytes
             assert all(watcher.place <= log.end for watcher in log.watchers.values())
         assert self.held_bytes == sum(log.held_bytes for log in self.logs.values())
         assert self.held_bytes <= self.config.output_total_bytes_max
@@ -183,9 +186,10 @@ class OutputStore:
             count += 1
         if any(watcher.place < log.first + count for watcher in log.watchers.values()):
             return False
-        for _ in range(count):
+        for number in range(log.first, log.first + count):
             _, data = log.pieces.popleft()
-            log.dropped_bytes += len(data)
+            if number >= log.taken:
+                log.dropped_bytes += len(data)
         log.first += count
         self.held_bytes -= log.held_bytes - left
         log.held_bytes = left

@@ -1,4 +1,4 @@
-"""The keeping side: accepts tasks, hears of their runs, and answers for them.
+"""The keeper's decisions: which tasks it accepts, and what a word about an attempt does to its task.
 
 The node that accepted a task keeps it in memory until it ends, and a while longer. What the executing
 node says of an attempt counts only if it comes from the node that the attempt was given to, under the
@@ -9,73 +9,79 @@ its result home, as long as the next attempt was offered to nobody.)
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable
 from dataclasses import replace
 from typing import TypeAlias
 
 from mesh.core.effects import Answer, Emit, TaskChanged
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NodeId, new_task_id
-from mesh.core.timers import Timers
 from mesh.errors import DecodeError
-from mesh.placement.live_view import LiveView
 from mesh.wire.work_messages import (
     OutputPiece,
     Released,
     Report,
     ReportAnswer,
-    SlotsFree,
     Spec,
     Verdict,
     check_spec,
 )
-from mesh.work.commands import Submit, Watch
+from mesh.work.commands import Submit
 from mesh.work.config import WorkConfig
-from mesh.work.keep import Keep
-from mesh.work.offering import Offering
+from mesh.work.keeping.offering import Offering
+from mesh.work.keeping.output import OutputStore
+from mesh.work.keeping.ready_queue import ReadyQueue
+from mesh.work.keeping.task import Attempt, AttemptCause, Task, TaskState
+from mesh.work.keeping.task_table import TaskTable
+from mesh.work.keeping.watching import Watching
 from mesh.work.post import Step
-from mesh.work.task import Attempt, AttemptCause, Task, TaskState
 
-Tag: TypeAlias = tuple[Hashable, ...]
 Taken: TypeAlias = tuple[ReportAnswer, list[Step]]
 
 
-class Steward:
-    """All tasks that this node accepted."""
+class Keeper:
+    """Changes the tasks that this node accepted, as clients and owners say."""
 
     def __init__(
-        self, *, boot: int, view: LiveView, rng: random.Random, keep: Keep, config: WorkConfig
+        self,
+        *,
+        table: TaskTable,
+        output: OutputStore,
+        queue: ReadyQueue,
+        offering: Offering,
+        watching: Watching,
+        rng: random.Random,
+        config: WorkConfig,
     ) -> None:
-        self.keep = keep
-        self.offering = Offering(boot=boot, view=view, keep=keep, rng=rng, config=config)
-        self._view = view
+        self._table = table
+        self._output = output
+        self._queue = queue
+        self._offering = offering
+        self._watching = watching
         self._rng = rng
         self._config = config
-        self._stalls: Timers[int] = Timers()  # watchers that have something to take
         self._is_stopping = False
 
     def submit(self, now: float, command: Submit) -> list[Step]:
         """Keep a new task, or say why not. An id that is kept already is answered as it is."""
-        spec = command.spec
-        if spec.task_id in self.keep.tasks:
-            return [Answer(command.command_id, {"id": spec.task_id})]
-        refusal = self._refusal(spec)
+        try:
+            spec = _in_order(command.spec)
+            check_spec(spec)
+        except DecodeError as error:
+            text = f"the task is described wrongly: {error}"
+            return [Answer(command.command_id, None, text)]
+        is_known = spec.task_id in self._table.tasks
+        refusal = "" if is_known else self._refusal(spec)
+        if command.watcher_id:
+            refusal = refusal or self._watching.refusal()
         if refusal:
             return [Answer(command.command_id, None, refusal)]
-        spec = replace(
-            spec,
-            task_id=spec.task_id or new_task_id(self._rng),
-            env=tuple(sorted(dict(spec.env).items())),
-            labels=tuple(sorted(dict(spec.labels).items())),
-            needs=tuple(sorted(dict(spec.needs).items())),
-        )
-        try:
-            check_spec(spec)
-        except (DecodeError, UnicodeEncodeError) as error:
-            return [Answer(command.command_id, None, f"the task cannot be sent on: {error}")]
-        task = self.keep.add(now, spec)
-        self.offering.queue.add(task)
-        return [Answer(command.command_id, {"id": spec.task_id}), TaskChanged(spec.task_id)]
+        if not is_known:
+            spec = replace(spec, task_id=spec.task_id or new_task_id(self._rng))
+            self._queue.add(self._table.add(now, spec))
+        if command.watcher_id:
+            self._watching.watch(now, command.watcher_id, spec.task_id)
+        steps: list[Step] = [Answer(command.command_id, {"id": spec.task_id})]
+        return steps if is_known and not command.watcher_id else [*steps, TaskChanged(spec.task_id)]
 
     def cancel(self, now: float, task: Task) -> list[Step]:
         """Cancel a task: at once if it is ready, else when its owner has stopped it."""
@@ -83,7 +89,7 @@ class Steward:
             return []
         task.is_cancel_requested = True
         if task.state is TaskState.LEASED:
-            return [self.offering.ask_to_stop(task), TaskChanged(task.task_id)]
+            return [self._offering.ask_to_stop(task), TaskChanged(task.task_id)]
         if task.asked is not None:
             return [TaskChanged(task.task_id)]  # its answer decides
         return self._finish(now, task, TaskState.CANCELLED)
@@ -94,12 +100,11 @@ class Steward:
         if task is None or attempt is None:
             return ReportAnswer(Verdict.STALE), steps
         if message.seq >= attempt.next_seq:
-            waiting = self.keep.output.append(task.task_id, message.stream, message.data)
+            waiting = self._output.append(task.task_id, message.stream, message.data)
             if waiting is None:
                 return ReportAnswer(Verdict.WAIT), steps
             attempt.next_seq = message.seq + 1
-            for watcher_id in waiting:
-                self._stalls.set(watcher_id, now + self._config.watcher_stall_s)
+            self._watching.note_piece(now, waiting)
             if waiting:
                 steps.append(TaskChanged(task.task_id))
         return ReportAnswer(Verdict.TAKEN), steps
@@ -116,7 +121,7 @@ class Steward:
                 state = TaskState.CANCELLED
             steps += self._finish(now, task, state, message.exit_code, message.error)
             verdict = Verdict.TAKEN
-        self.offering.queue.note_free(sender, message.free_slots, is_noted=noted)
+        self._queue.note_free(sender, message.free_slots, is_noted=noted)
         return ReportAnswer(verdict), steps
 
     def handle_released(self, now: float, sender: NodeId, message: Released) -> Taken:
@@ -125,66 +130,14 @@ class Steward:
         if task is None or attempt is None or task.state is not TaskState.LEASED:
             return ReportAnswer(Verdict.STALE), steps
         error = f"{attempt.name} released it: it is leaving"
-        steps += self.offering.lose(now, task, error, AttemptCause.RELEASED)
+        steps += self._offering.lose(now, task, error, AttemptCause.RELEASED)
         return ReportAnswer(Verdict.TAKEN), steps
-
-    def handle_slots_free(self, sender: NodeId, message: SlotsFree) -> None:
-        """Note that a member that declined has a slot for us now."""
-        self.offering.queue.note_free(sender, message.free_slots, is_noted=False)
-
-    def handle_member_up(self, node_id: NodeId) -> None:
-        """Note what a member's vitals say of its slots."""
-        member = self._view.get(node_id)
-        if member is not None:
-            self.offering.queue.note_free(node_id, member.free_slots)
-
-    def handle_timeout(self, now: float) -> list[Step]:
-        """Drop watchers that take nothing, and do what offers ask for."""
-        steps: list[Step] = []
-        for watcher_id in self._stalls.take_due(now):
-            watcher = self.keep.output.watchers.get(watcher_id)
-            if watcher is not None:
-                steps.append(TaskChanged(watcher.task_id))
-                self.keep.output.drop_watcher(
-                    watcher_id, f"nothing was taken for {self._config.watcher_stall_s:.0f} s"
-                )
-        return steps + self.offering.handle_timeout(now)
-
-    def next_timeout(self) -> float | None:
-        """Return when `handle_timeout` has something to do."""
-        dues = (self._stalls.next_deadline(), self.offering.next_timeout())
-        return min((due for due in dues if due is not None), default=None)
-
-    def watch(self, now: float, command: Watch) -> list[Step]:
-        """Let a client follow a task that is kept here."""
-        output = self.keep.output
-        if command.task_id not in self.keep.tasks:
-            error = f"no task {command.task_id} is kept by this node: ask the node that accepted it"
-        elif len(output.watchers) >= self._config.watchers_max:
-            error = f"at most {self._config.watchers_max} clients may follow tasks of one node"
-        else:
-            output.watch(command.watcher_id, command.task_id)
-            self._stalls.set(command.watcher_id, now + self._config.watcher_stall_s)
-            return [
-                Answer(command.command_id, {"id": command.task_id}),
-                TaskChanged(command.task_id),
-            ]
-        return [Answer(command.command_id, None, error)]
-
-    def take_watch(self, watcher_id: int) -> tuple[list[tuple[int, bytes]], Task | None, str]:
-        """Return what the watcher has not taken, its task, and why it was dropped ("" if it was not)."""
-        watcher = self.keep.output.watchers.get(watcher_id)
-        if watcher is None:
-            return [], None, "this watcher is not known, or its task was forgotten"
-        self._stalls.cancel(watcher_id)
-        task = self.keep.tasks.get(watcher.task_id)
-        return self.keep.output.take(watcher), task, watcher.error
 
     def stop(self) -> list[Step]:
         """Accept and offer nothing more, and say what is lost with this node."""
         self._is_stopping = True
-        self.offering.stop()
-        count = self.keep.unfinished
+        self._offering.stop()
+        count = self._table.unfinished
         if not count:
             return []
         detail = f"{count} unfinished tasks are kept by this node alone and end with it"
@@ -195,15 +148,13 @@ class Steward:
         config = self._config
         if self._is_stopping:
             return "this node is leaving and accepts no tasks: submit it at another node"
-        if not spec.argv or not spec.argv[0]:
-            return "a command is expected, found none"
         size = sum(map(len, spec.argv)) + sum(len(key) + len(value) for key, value in spec.env)
         if size > config.spec_bytes_max:
             return (
                 f"a command and its environment of at most {config.spec_bytes_max} characters are "
                 f"expected, found {size}: pass large input in a file"
             )
-        if self.keep.unfinished >= config.tasks_max:
+        if self._table.unfinished >= config.tasks_max:
             return (
                 f"this node keeps {config.tasks_max} unfinished tasks, which is its limit: "
                 "wait for some to end, or submit at another node"
@@ -217,12 +168,12 @@ class Steward:
 
         The first word of an attempt may overtake the answer to its offer: then it is that answer.
         """
-        task = self.keep.tasks.get(task_id)
+        task = self._table.tasks.get(task_id)
         if task is None or task.is_terminal:
             return task, None, []
         steps: list[Step] = []
         if task.asked == sender and task.number == number:
-            steps = self.offering.lease(now, task, task.asked_boot, sender)
+            steps = self._offering.lease(now, task, task.asked_boot, sender)
         attempt = task.attempts[-1] if task.attempts else None
         is_current = (
             attempt is not None
@@ -242,5 +193,15 @@ class Steward:
         exit_code: int | None = None,
         error: str = "",
     ) -> list[Step]:
-        self.offering.settle(task)
-        return list(self.keep.finish(now, task, state, exit_code, error))
+        self._offering.settle(task)
+        return list(self._table.finish(now, task, state, exit_code, error))
+
+
+def _in_order(spec: Spec) -> Spec:
+    """Return the task with its pairs sorted, as the wire wants them; of a repeated key the last one counts."""
+    return replace(
+        spec,
+        env=tuple(sorted(dict(spec.env).items())),
+        labels=tuple(sorted(dict(spec.labels).items())),
+        needs=tuple(sorted(dict(spec.needs).items())),
+    )

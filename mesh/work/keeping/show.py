@@ -3,51 +3,55 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Final
 
 from mesh.placement.live_view import LiveView
-from mesh.work.keep import Keep
-from mesh.work.output import STDERR, STDOUT
-from mesh.work.ready_queue import ReadyQueue
-from mesh.work.task import Task, TaskState
+from mesh.wire.records import Card
+from mesh.work.config import WorkConfig
+from mesh.work.keeping.output import STDERR, STDOUT, OutputStore
+from mesh.work.keeping.ready_queue import ReadyQueue
+from mesh.work.keeping.task import Task, TaskState
+from mesh.work.keeping.task_table import TaskTable
 
 SHORT_TAIL_CHARS: Final = 160
 SHORT_ARGV_MAX: Final = 32
 SHORT_ARGUMENT_CHARS: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class WorkView:
-    """What this node keeps and runs, JSON-ready."""
-
-    tasks: list[dict[str, Any]]  # kept here, newest first, in short form
-    task_counts: dict[str, int]  # all that are kept here, by state
-    running: list[dict[str, Any]]  # runs here, whoever keeps it
-
-
 class Show:
     """Makes a task's JSON. A short form, for lists, cuts long arguments and output."""
 
-    def __init__(self, *, name: str, view: LiveView, keep: Keep, queue: ReadyQueue) -> None:
-        self._name = name
+    def __init__(
+        self,
+        *,
+        card: Callable[[], Card],
+        view: LiveView,
+        table: TaskTable,
+        output: OutputStore,
+        queue: ReadyQueue,
+        config: WorkConfig,
+    ) -> None:
+        self._card = card
         self._view = view
-        self._keep = keep
+        self._table = table
+        self._output = output
         self._queue = queue
+        self._config = config
 
     def counts(self) -> dict[str, int]:
         """Return how many tasks are in each state."""
-        return {state.value: count for state, count in self._keep.counts.items()}
+        return {state.value: count for state, count in self._table.counts.items()}
 
     def task(self, task: Task, *, is_short: bool = False) -> dict[str, Any]:
         """Return one task's JSON. O(members) when the membership changed since the last time."""
-        spec, lease = task.spec, task.lease
+        spec, running = task.spec, task.running_attempt
         last = task.attempts[-1] if task.attempts else None
         is_ready = task.state is TaskState.READY
         argv = list(spec.argv)
         if is_short:
             argv = [argument[:SHORT_ARGUMENT_CHARS] for argument in argv[:SHORT_ARGV_MAX]]
-        owner = lease.name if lease else (last.name if last and task.is_terminal else None)
+        owner = running.name if running else (last.name if last and task.is_terminal else None)
         return {
             "id": spec.task_id,
             "state": task.state.value,
@@ -55,7 +59,7 @@ class Show:
             "kind": "command",
             "argv": argv,
             "key": spec.key,
-            "keeper": self._name,
+            "keeper": self._card().name,
             "home": self._home(task),
             "owner": owner,
             "attempt": last.number if last is not None else 0,
@@ -77,7 +81,7 @@ class Show:
         """Return the newest tasks' short JSON as text, as many as fit into `chars_max`."""
         found: list[str] = []
         left = chars_max
-        for task in self._keep.newest(count_max):
+        for task in self._table.newest(count_max):
             text = json.dumps(
                 self.task(task, is_short=True), ensure_ascii=False, separators=(",", ":")
             )
@@ -100,8 +104,8 @@ class Show:
         if not task.is_terminal or not task.attempts:
             return None
         last = task.attempts[-1]
-        log = self._keep.output.logs.get(task.task_id)
-        chars = self._keep.config.tail_chars_max if tail_chars is None else tail_chars
+        log = self._output.logs.get(task.task_id)
+        chars = self._config.tail_chars_max if tail_chars is None else tail_chars
         return {
             "exit_code": last.exit_code,
             "error": last.error,

@@ -129,8 +129,8 @@ class Task:
         return self.state in TERMINAL
 
     @property
-    def lease(self) -> Attempt | None:
-        """The attempt that runs, or None."""
+    def running_attempt(self) -> Attempt | None:
+        """The attempt that was accepted and has not ended, or None."""
         return self.attempts[-1] if self.state is TaskState.LEASED else None
 
     def become(self, state: TaskState) -> None:

@@ -7,7 +7,7 @@ once, however often it is offered: a keeper that heard no answer may ask again.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, Final, TypeAlias
 
 from mesh.core.effects import Emit, ReadOutput, StartProcess, StopProcess
@@ -15,7 +15,9 @@ from mesh.core.events import Event, EventKind
 from mesh.core.ids import NodeId
 from mesh.core.process import ProcessEvent, ProcessOutput
 from mesh.core.timers import Timers
+from mesh.errors import LocalProtocolError
 from mesh.placement.live_view import LiveView
+from mesh.wire.records import Card
 from mesh.wire.work_messages import (
     CancelRun,
     Decline,
@@ -29,21 +31,30 @@ from mesh.wire.work_messages import (
 )
 from mesh.work.config import WorkConfig
 from mesh.work.post import Post, Step
-from mesh.work.run import Run, RunKey
-from mesh.work.slots import Slots
+from mesh.work.running.run import Run, RunKey
+from mesh.work.running.slots import Slots
 
 Tag: TypeAlias = tuple[Hashable, ...]
+Handled: TypeAlias = tuple[OfferAnswer | ReportAnswer, list[Step]]
 RUN: Final = "run"  # the first part of every tag of this machine
 
 
 class Owner:
     """All runs of this node."""
 
+    REQUESTS: Final = frozenset({Offer, CancelRun, RunQuery})
+
     def __init__(
-        self, *, boot: int, slots: Slots, view: LiveView, unix_offset_s: float, config: WorkConfig
+        self,
+        *,
+        card: Callable[[], Card],
+        view: LiveView,
+        unix_offset_s: float,
+        config: WorkConfig,
     ) -> None:
-        self._boot = boot
-        self.slots = slots
+        meta = card().meta
+        self._card = card
+        self._slots = Slots(meta.slots, dict(meta.offers), config)
         self._view = view
         self._unix_offset_s = unix_offset_s
         self._config = config
@@ -61,59 +72,22 @@ class Owner:
     @property
     def free_slots(self) -> int:
         """Slots that an offer could get: none once this node is leaving."""
-        return 0 if self._is_stopping else self.slots.free
+        return 0 if self._is_stopping else self._slots.free
 
-    def handle_offer(
-        self, now: float, sender: NodeId, offer: Offer
-    ) -> tuple[OfferAnswer, list[Step]]:
-        """Start the attempt and say so, or decline."""
-        spec = offer.spec
-        key = (sender, offer.keeper_boot, spec.task_id, offer.attempt)
-        if key in self._keys or key in self._ended:
-            steps = self._revive(key)
-            return OfferAnswer(Decline.NONE, self._boot, self.slots.free_for(sender)), steps
-        keeper = self._view.get(sender)
-        if self._is_stopping:
-            return OfferAnswer(Decline.DRAINING, self._boot, 0), []
-        if keeper is None:  # not met yet, or suspect: its report might have nowhere to go
-            return OfferAnswer(Decline.BUSY, self._boot, 0), []
-        if not self.slots.can_ever_run(spec):
-            return OfferAnswer(Decline.UNFIT, self._boot, self.slots.free_for(sender)), []
-        earlier = self._runs.get(self._tasks.get((sender, spec.task_id), 0))
-        if earlier is not None and earlier.exit is None:
-            # The same task still runs under an older number: that one goes first.
-            steps = self._void(now, earlier)
-            self.slots.note(sender)
-            return OfferAnswer(Decline.BUSY, self._boot, 0), steps
-        unreported = len(self._runs) - len(self._orphans) - self.slots.used
-        is_full = unreported >= self._config.reports_max
-        if is_full or not self.slots.can_run_now(spec, sender):
-            free = self.slots.free_for(sender)
-            self.slots.note(sender)
-            return OfferAnswer(Decline.BUSY, self._boot, free), []
-        steps = self._start(now, key, offer, keeper.name)
-        self.slots.forget((sender,))
-        free = self.slots.free_for(sender)
-        if offer.has_more and not free:
-            self.slots.note(sender)
-        return OfferAnswer(Decline.NONE, self._boot, free), steps
+    @property
+    def used(self) -> int:
+        """Slots that runs hold: until their process has ended and their output is with its keeper."""
+        return self._slots.used
 
-    def handle_cancel(self, sender: NodeId, message: CancelRun) -> tuple[ReportAnswer, list[Step]]:
-        """Stop the attempt if it runs here; its report follows."""
-        run = self._find(sender, message.task_id, message.attempt)
-        if run is None:
-            return ReportAnswer(Verdict.STALE), []
-        steps = self._revive(run.key)
-        if run.exit is None:
-            steps.append(StopProcess(run.run_id, self._config.stop_grace_s))
-        return ReportAnswer(Verdict.TAKEN), steps
-
-    def handle_query(self, sender: NodeId, message: RunQuery) -> tuple[ReportAnswer, list[Step]]:
-        """Say whether the attempt is known here: it runs, or its report was not taken yet."""
-        run = self._find(sender, message.task_id, message.attempt)
-        if run is None:
-            return ReportAnswer(Verdict.STALE), []
-        return ReportAnswer(Verdict.TAKEN), self._revive(run.key)
+    def handle_message(self, now: float, sender: NodeId, message: object) -> Handled:
+        """Take one of REQUESTS and return its answer."""
+        if isinstance(message, Offer):
+            return self._on_offer(now, sender, message)
+        if isinstance(message, CancelRun):
+            return self._on_cancel(sender, message)
+        if isinstance(message, RunQuery):
+            return self._on_query(sender, message)
+        raise LocalProtocolError(f"{type(message).__name__} is no request to an owner")
 
     def handle_process(self, now: float, event: ProcessEvent) -> list[Step]:
         """Take a piece of output, or the end of a process."""
@@ -163,9 +137,17 @@ class Owner:
         return steps + self._advance(now, run)
 
     def handle_member_down(self, now: float, node_id: NodeId, boot: int) -> list[Step]:
-        """Note that a keeper's session is over: its runs go on, their reports have nobody to go to."""
-        self.slots.forget((node_id,))
+        """Note that a keeper's session is over: its runs go on, their reports have nobody to go to.
+
+        When it is this node's own session, whose number was raised, every keeper takes its runs for
+        lost, or will: they are stopped.
+        """
+        self._slots.forget((node_id,))
         steps: list[Step] = []
+        if node_id == self._card().node_id:
+            for run in list(self._runs.values()):
+                steps += self._void(now, run)
+            return steps + self._tell(now)
         for run in list(self._runs.values()):
             if run.keeper == node_id and run.keeper_boot <= boot and not run.is_orphan:
                 run.is_orphan = True
@@ -183,14 +165,14 @@ class Owner:
             run = self._runs.get(run_id)
             if run is not None:
                 steps += self._advance(now, run)
-        due = self.slots.next_timeout()
+        due = self._slots.next_timeout()
         return steps + (self._tell(now) if due is not None and due <= now else [])
 
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` has something to do."""
         dues = [
             due
-            for due in (self._timers.next_deadline(), self.slots.next_timeout())
+            for due in (self._timers.next_deadline(), self._slots.next_timeout())
             if due is not None
         ]
         return min(dues, default=None)
@@ -221,9 +203,9 @@ class Owner:
 
     def check_invariants(self) -> None:
         """Raise AssertionError if runs and slots disagree."""
-        self.slots.check_invariants()
+        self._slots.check_invariants()
         assert self.living == sum(run.exit is None for run in self._runs.values())
-        assert self.slots.used == sum(run.has_slot for run in self._runs.values())
+        assert self._slots.used == sum(run.has_slot for run in self._runs.values())
         for key, run_id in self._keys.items():
             assert self._runs[run_id].key == key
             assert key not in self._ended
@@ -234,23 +216,75 @@ class Owner:
         assert len(self._orphans) <= self._config.remembered_max
         assert len(self._ended) <= self._config.remembered_max
 
+    # -- requests
+
+    def _on_offer(self, now: float, sender: NodeId, offer: Offer) -> Handled:
+        """Start the attempt and say so, or decline."""
+        spec = offer.spec
+        key = RunKey(sender, offer.keeper_boot, spec.task_id, offer.attempt)
+        if key in self._keys or key in self._ended:
+            steps = self._revive(key)
+            return OfferAnswer(Decline.NONE, self._card().boot, self._slots.free_for(sender)), steps
+        keeper = self._view.get(sender)
+        if self._is_stopping:
+            return OfferAnswer(Decline.DRAINING, self._card().boot, 0), []
+        if keeper is None:  # not met yet, or suspect: its report might have nowhere to go
+            return OfferAnswer(Decline.BUSY, self._card().boot, 0), []
+        if not self._slots.can_ever_run(spec):
+            return OfferAnswer(Decline.UNFIT, self._card().boot, self._slots.free_for(sender)), []
+        earlier = self._runs.get(self._tasks.get((sender, spec.task_id), 0))
+        if earlier is not None and earlier.exit is None:
+            # The same task still runs under an older number: that one goes first.
+            steps = self._void(now, earlier)
+            self._slots.note(sender)
+            return OfferAnswer(Decline.BUSY, self._card().boot, 0), steps
+        unreported = len(self._runs) - len(self._orphans) - self._slots.used
+        is_full = unreported >= self._config.reports_max
+        if is_full or not self._slots.can_run_now(spec, sender):
+            free = self._slots.free_for(sender)
+            self._slots.note(sender)
+            return OfferAnswer(Decline.BUSY, self._card().boot, free), []
+        steps = self._start(now, offer, key, keeper.name)
+        self._slots.forget((sender,))
+        free = self._slots.free_for(sender)
+        if offer.has_more and not free:
+            self._slots.note(sender)
+        return OfferAnswer(Decline.NONE, self._card().boot, free), steps
+
+    def _on_cancel(self, sender: NodeId, message: CancelRun) -> Handled:
+        """Stop the attempt if it runs here; its report follows."""
+        run = self._find(sender, message.task_id, message.attempt)
+        if run is None:
+            return ReportAnswer(Verdict.STALE), []
+        steps = self._revive(run.key)
+        if run.exit is None:
+            steps.append(StopProcess(run.run_id, self._config.stop_grace_s))
+        return ReportAnswer(Verdict.TAKEN), steps
+
+    def _on_query(self, sender: NodeId, message: RunQuery) -> Handled:
+        """Say whether the attempt is known here: it runs, or its report was not taken yet."""
+        run = self._find(sender, message.task_id, message.attempt)
+        if run is None:
+            return ReportAnswer(Verdict.STALE), []
+        return ReportAnswer(Verdict.TAKEN), self._revive(run.key)
+
     # -- one run
 
-    def _start(self, now: float, key: RunKey, offer: Offer, keeper_name: str) -> list[Step]:
+    def _start(self, now: float, offer: Offer, key: RunKey, keeper_name: str) -> list[Step]:
         spec = offer.spec
         self._last_run_id += 1
         run = Run(
             self._last_run_id,
-            key[0],
-            offer.keeper_boot,
+            key.keeper,
+            key.keeper_boot,
             keeper_name,
             spec,
             offer.attempt,
             now + self._unix_offset_s,
         )
         self._runs[run.run_id] = run
-        self._keys[key] = self._tasks[key[0], spec.task_id] = run.run_id
-        self.slots.take(spec)
+        self._keys[key] = self._tasks[key.keeper, spec.task_id] = run.run_id
+        self._slots.take(spec)
         self.living += 1
         env = {
             **dict(spec.env),
@@ -298,7 +332,7 @@ class Owner:
         is_freed = run.has_slot and run.exit is not None and not run.pending
         if is_freed:
             run.has_slot = False
-            self.slots.give_back(run.spec)
+            self._slots.give_back(run.spec)
         steps = self._send(run)
         if run.exit is not None and run.is_stale:
             self._end(run)
@@ -312,7 +346,7 @@ class Owner:
         """Send the keeper the next message of a run, unless one is under way."""
         if run.is_sending:
             return []
-        message = run.next_message(self.slots.free_for(run.keeper))
+        message = run.next_message(self._slots.free_for(run.keeper))
         if message is None:
             return []
         run.is_sending = True
@@ -334,7 +368,7 @@ class Owner:
 
     def _tell(self, now: float) -> list[Step]:
         """Tell the first in the line of free slots."""
-        return [Post(keeper, SlotsFree(1)) for keeper in self.slots.take_told(now)]
+        return [Post(keeper, SlotsFree(1)) for keeper in self._slots.take_told(now)]
 
 
 def _orphan_warning(run: Run) -> Emit:

@@ -25,7 +25,7 @@ from mesh.placement.live_view import LiveMember, LiveView, Wants, fits
 from mesh.wire.records import Metadata
 from mesh.wire.work_messages import Decline
 from mesh.work.config import WorkConfig
-from mesh.work.task import Task
+from mesh.work.keeping.task import Task
 
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 LaneKey: TypeAlias = tuple[str, str, str, Pairs, tuple[tuple[str, int], ...]]

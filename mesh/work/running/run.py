@@ -12,13 +12,20 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple
 
 from mesh.core.ids import NodeId
 from mesh.core.process import ProcessExit
 from mesh.wire.work_messages import OutputPiece, Released, Report, Spec
 
-RunKey: TypeAlias = tuple[NodeId, int, str, int]  # keeper, its boot, task, attempt
+
+class RunKey(NamedTuple):
+    """What makes it the same run: whoever offers this again gets no second one."""
+
+    keeper: NodeId
+    keeper_boot: int
+    task_id: str
+    attempt: int
 
 
 @dataclass(slots=True)
@@ -44,8 +51,8 @@ class Run:
 
     @property
     def key(self) -> RunKey:
-        """What makes it the same run: keeper, keeper's session, task and attempt."""
-        return self.keeper, self.keeper_boot, self.spec.task_id, self.attempt
+        """What makes it the same run."""
+        return RunKey(self.keeper, self.keeper_boot, self.spec.task_id, self.attempt)
 
     def next_message(self, free_slots: int) -> OutputPiece | Report | Released | None:
         """Return what the keeper should hear next, or None if there is nothing just now."""

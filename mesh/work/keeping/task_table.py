@@ -1,7 +1,7 @@
-"""The tasks that this node accepted: their records, their output, and the ways a record changes.
+"""The tasks that this node accepted, and the ways a task's record changes.
 
 Every change of a task's state passes through here, so that counts, indexes, events and watchers
-follow it. What to do next is decided elsewhere (`steward.py`, `offering.py`).
+follow it. What to do next is decided elsewhere (`keeper.py`, `offering.py`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember
 from mesh.wire.work_messages import Spec
 from mesh.work.config import WorkConfig
-from mesh.work.output import OutputStore
-from mesh.work.task import TERMINAL, Attempt, AttemptCause, Task, TaskState
+from mesh.work.keeping.output import OutputStore
+from mesh.work.keeping.task import TERMINAL, Attempt, AttemptCause, Task, TaskState
 
 
 @dataclass(slots=True)
-class Keep:
+class TaskTable:
     """All tasks by id, oldest first.
 
     Invariant: `counts` and `by_node` say what the tasks say.
@@ -29,16 +29,12 @@ class Keep:
 
     config: WorkConfig
     unix_offset_s: float
+    output: OutputStore
     tasks: dict[str, Task] = field(default_factory=dict)
     counts: dict[TaskState, int] = field(default_factory=lambda: dict.fromkeys(TaskState, 0))
     by_node: dict[NodeId, dict[str, None]] = field(default_factory=dict)  # asked or leased there
     finished: OrderedDict[str, None] = field(default_factory=OrderedDict)
     submitted: int = 0
-    output: OutputStore = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Open the store of output."""
-        self.output = OutputStore(self.config)
 
     @property
     def unfinished(self) -> int:
@@ -88,7 +84,7 @@ class Keep:
 
         `cause` is why the next attempt will start. A task that was to be cancelled is cancelled.
         """
-        attempt = task.lease
+        attempt = task.running_attempt
         if attempt is None:
             attempt = self._attempt(task, task.asked_boot)
             task.attempts.append(attempt)
@@ -119,9 +115,9 @@ class Keep:
         if attempt is not None and (attempt.ended is None or exit_code is not None):
             attempt.ended = self.unix(now)
             attempt.exit_code, attempt.error = exit_code, error
-        lease = task.lease
-        if lease is not None:
-            self._unlink(lease.node_id, task)
+        running = task.running_attempt
+        if running is not None:
+            self._unlink(running.node_id, task)
         if task.asked is not None:
             self.end_offer(task)
         self._become(task, state)
@@ -132,6 +128,10 @@ class Keep:
             self._forget_oldest()
         detail = error or ("" if exit_code is None else f"exit code {exit_code}")
         return self._changed(task, attempt, "", detail)
+
+    def at(self, node_id: NodeId) -> list[Task]:
+        """Return the tasks that are offered to, or run at, a member. O(those)."""
+        return [self.tasks[task_id] for task_id in self.by_node.get(node_id, ())]
 
     def newest(self, count_max: int) -> list[Task]:
         """Return the tasks that were submitted last, newest first."""
@@ -144,7 +144,8 @@ class Keep:
         for task_id, task in self.tasks.items():
             task.check_invariants()
             counts[task.state] += 1
-            node_id = task.lease.node_id if task.lease is not None else task.asked
+            running = task.running_attempt
+            node_id = running.node_id if running is not None else task.asked
             if node_id is not None:
                 linked.setdefault(node_id, {})[task_id] = None
             assert (task_id in self.finished) == task.is_terminal
@@ -152,7 +153,6 @@ class Keep:
         assert linked == self.by_node
         assert len(self.finished) == sum(counts[state] for state in TERMINAL)
         assert len(self.finished) <= self.config.finished_max
-        self.output.check_invariants()
 
     def _attempt(self, task: Task, boot: int) -> Attempt:
         assert task.asked is not None
