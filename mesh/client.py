@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 
 import msgpack
 
-from mesh.errors import CommandRefused, MeshUnreachable
+from mesh.errors import CommandRefused, ConfigError, MeshError, MeshUnreachable
 from mesh.wire.frames import FrameReader, frame
 
 SOCKET_NAME: Final = "control.sock"
@@ -26,6 +26,7 @@ REQUEST_BYTES_MAX: Final = 4 * 1024 * 1024
 ANSWER_BYTES_MAX: Final = 256 * 1024 * 1024
 _PATH_BYTES_MAX: Final = 100  # a socket's address holds 104 to 108, according to the system
 _READ_BYTES: Final = 65_536
+_ERRORS: Final = {"usage": ConfigError, "refused": CommandRefused}
 
 
 def default_data_dir() -> Path:
@@ -109,6 +110,8 @@ class Client:
         Raises:
             MeshUnreachable: no node runs there, or it does not answer within the timeout.
             CommandRefused: the node said no.
+            ConfigError: what was asked is wrong or too long.
+            MeshError: the node met a bug.
         """
         self._send(name, args, self._timeout_s)
         return self.next_answer().get("ok")
@@ -119,6 +122,8 @@ class Client:
         Raises:
             MeshUnreachable: no node runs there, or (while iterating) it is gone.
             CommandRefused: while iterating, the node said no.
+            ConfigError: what was asked is wrong or too long.
+            MeshError: while iterating, the node met a bug.
         """
         self._send(name, args, None)
         return Stream(self)
@@ -141,18 +146,19 @@ class Client:
             self._answers += self._reader.feed(self._receive())
         answer: dict[str, Any] = msgpack.unpackb(self._answers.pop(0), strict_map_key=False)
         if "error" in answer:
-            raise CommandRefused(str(answer["error"]))
+            kind = _ERRORS.get(str(answer.get("code")), MeshError)
+            raise kind(str(answer["error"]))
         return answer
 
     def _send(self, name: str, args: dict[str, Any], timeout_s: float | None) -> None:
         try:
             body = frame(msgpack.packb({"do": name, **args}))
         except UnicodeEncodeError as error:
-            raise CommandRefused(
+            raise ConfigError(
                 "arguments are expected as UTF-8 text, found other bytes; pass such names through a file"
             ) from error
         if len(body) > REQUEST_BYTES_MAX:
-            raise CommandRefused(
+            raise ConfigError(
                 f"a request of at most {REQUEST_BYTES_MAX} bytes is expected, found {len(body)}; pass a file's name "
                 "rather than its contents"
             )

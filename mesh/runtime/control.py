@@ -20,10 +20,19 @@ import msgpack
 import trio
 
 from mesh.client import REQUEST_BYTES_MAX, SOCKET_NAME, socket_address
-from mesh.errors import CommandRefused, ConfigError, DataDirectoryError, DecodeError
+from mesh.errors import (
+    CommandRefused,
+    ConfigError,
+    DataDirectoryError,
+    DecodeError,
+    LocalProtocolError,
+)
 from mesh.wire.frames import FrameReader, frame
 
 CLIENTS_MAX: Final = 64
+STREAMS_MAX: Final = 56
+"""Clients that are answered by a stream; the other places are for short requests, such as `leave`."""
+
 STUCK_S: Final = 10.0
 """A client that has not read for this long may lose its place when all are taken."""
 
@@ -37,11 +46,23 @@ Request: TypeAlias = dict[str, Any]
 Service: TypeAlias = Callable[[Request, "ControlClient"], Awaitable[None]]
 
 
+class HungUp(Exception):  # noqa: N818 - what happened, and no fault of anybody's
+    """The client has gone: there is nobody to answer any more. Ends its task and nothing else."""
+
+
 @dataclass(slots=True, eq=False)
 class ControlClient:
-    """One connected client. Services answer it with any number of `item` and then one `ok`."""
+    """One connected client. Services answer it with any number of `item` and then one `ok`.
+
+    Only this class touches its socket, so that a service's own OSError is never taken for a client
+    that hung up.
+    """
 
     stream: trio.SocketStream
+    take_place: Callable[[], None] = lambda: None
+    """Raises CommandRefused if no more streams are served just now."""
+
+    is_streaming: bool = False
     is_asking: bool = False
     since: float = 0.0  # when it last became idle, or the write under way began
     is_writing: bool = False
@@ -51,13 +72,22 @@ class ControlClient:
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
-        """While a request is answered by a stream, the client's going away ends it (trio.ClosedResourceError)."""
-        if not self.is_gone:
-            with trio.CancelScope() as self._streaming:
-                yield
-            self._streaming = None
+        """While a request is answered by a stream, the client's going away ends it (HungUp).
+
+        Raises:
+            CommandRefused: as many streams are open as there may be.
+        """
+        self.take_place()
+        self.is_streaming = True
+        try:
+            if not self.is_gone:
+                with trio.CancelScope() as self._streaming:
+                    yield
+                self._streaming = None
+        finally:
+            self.is_streaming = False
         if self.is_gone:
-            raise trio.ClosedResourceError
+            raise HungUp
 
     def leave(self) -> None:
         """Note that the client sends no more, and end what is being streamed to it."""
@@ -80,8 +110,18 @@ class ControlClient:
     async def _send(self, answer: dict[str, Any]) -> None:
         data = frame(msgpack.packb(answer))
         self.since, self.is_writing = trio.current_time(), True
-        await self.stream.send_all(data)
+        try:
+            await self.stream.send_all(data)
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise HungUp from error
         self.is_writing = False
+
+    async def receive(self) -> bytes:
+        """Return what the client sent next; b"" at the end."""
+        try:
+            return bytes(await self.stream.receive_some(_READ_BYTES))
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise HungUp from error
 
 
 class ControlServer:
@@ -112,7 +152,9 @@ class ControlServer:
                     self.counters["control_refused"] += 1
                     _turn_away(sock)
                     continue
-                client = ControlClient(trio.SocketStream(sock), since=trio.current_time())
+                client = ControlClient(
+                    trio.SocketStream(sock), self._take_place, since=trio.current_time()
+                )
                 self._clients[client] = None
                 nursery.start_soon(self._serve, client)
 
@@ -124,12 +166,17 @@ class ControlServer:
 
     def _make_room(self) -> bool:
         """Let the client go that has been idle, or stuck, for longest."""
-        now = trio.current_time()
         idle = [client for client in self._clients if not client.is_asking]
-        stuck = [c for c in self._clients if c.is_writing and now - c.since > STUCK_S]
-        if not idle and not stuck:
+        return self._end_oldest(idle or self._stuck())
+
+    def _stuck(self) -> list[ControlClient]:
+        now = trio.current_time()
+        return [c for c in self._clients if c.is_writing and now - c.since > STUCK_S]
+
+    def _end_oldest(self, among: list[ControlClient]) -> bool:
+        if not among:
             return False
-        oldest = min(idle or stuck, key=lambda client: client.since)
+        oldest = min(among, key=lambda client: client.since)
         oldest.scope.cancel()
         self._clients.pop(oldest, None)
         return True
@@ -144,10 +191,10 @@ class ControlServer:
                         client.is_asking = True
                         await self._answer(client, body)
                         client.is_asking, client.since = False, trio.current_time()
-        except* DecodeError:
-            self.counters["control_errors"] += 1
-        except* (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # it hung up
+        except* (DecodeError, HungUp) as group:
+            self.counters["control_errors"] += group.subgroup(DecodeError) is not None
+        except* Exception as group:  # noqa: BLE001 - a client kills no node
+            self._meet_bug(group)
         finally:
             client.stream.socket.close()
             self._clients.pop(client, None)
@@ -161,12 +208,28 @@ class ControlServer:
             await client.error(str(error), "usage")
         except CommandRefused as error:
             await client.error(str(error), "refused")
-        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
+        except LocalProtocolError as error:  # a bug that was said and counted where it was met
+            await client.error(str(error), "internal")
+        except HungUp:
             raise
         except Exception as error:  # noqa: BLE001 - a client's request kills no node
-            self.counters["control_errors"] += 1
-            self._say(f"a request met a bug: {type(error).__name__}: {error}; please report it")
+            self._meet_bug(error)
             await client.error(f"{type(error).__name__}: {error}", "internal")
+
+    def _meet_bug(self, error: BaseException) -> None:
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        self.counters["control_errors"] += 1
+        self._say(f"a request met a bug: {type(error).__name__}: {error}; please report it")
+
+    def _take_place(self) -> None:
+        """Refuse one more stream when only the places for short requests are left."""
+        if sum(client.is_streaming for client in self._clients) < STREAMS_MAX:
+            return
+        if not self._end_oldest([client for client in self._stuck() if client.is_streaming]):
+            raise CommandRefused(
+                f"{STREAMS_MAX} clients follow this node already (events, views, waits); end one, or try again"
+            )
 
     def _service(self, name: str) -> Service:
         service = self._services.get(name)
@@ -182,7 +245,7 @@ async def _read(client: ControlClient, send: trio.MemorySendChannel[bytes]) -> N
     """Cut requests out of what comes; at the end of the stream, end what was being streamed."""
     reader = FrameReader(REQUEST_BYTES_MAX)
     async with send:
-        while data := await client.stream.receive_some(_READ_BYTES):
+        while data := await client.receive():
             try:
                 bodies = reader.feed(data)
             except DecodeError as error:

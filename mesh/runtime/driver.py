@@ -4,16 +4,23 @@ Everything that happens to the node passes through here, on one thread, one thin
 input's effects are carried out in order before the next deadline is read; an effect that is answered
 at once (a command that cannot be started) is a new input whose effects stand behind the ones before.
 There is no ticker: an idle node wakes for its own deadlines and for packets, for nothing else.
+
+A bug that an input meets is said, counted, and survived: no packet, command or process may end a
+node. But a node that was left half-way through a change must not go on: after each bug the node checks
+itself, and stops if it contradicts itself, or if its deadlines meet bugs again and again.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, assert_never
+from pathlib import Path
+from typing import Any, Final, assert_never
+from weakref import WeakValueDictionary
 
 import trio
 
@@ -21,31 +28,19 @@ from mesh.core import effects as fx
 from mesh.core.address import Address
 from mesh.core.events import Event
 from mesh.core.process import ProcessEvent
-from mesh.errors import CommandRefused, DataDirectoryError, TransportError
+from mesh.errors import CommandRefused, DataDirectoryError, LocalProtocolError, TransportError
 from mesh.node.commands import Command, SetLoad
+from mesh.node.face import NodeFace
 from mesh.runtime.clock import Clock
 
 LOAD_INTERVAL_S: Final = 1.0
+BUG_PAUSE_S: Final = 1.0
+"""The wait before a deadline is tried again that met a bug."""
 
+TIMEOUT_BUGS_MAX: Final = 10
+"""So many deadlines in a row that met a bug stop the node: it does not do its part any more."""
 
-class DrivenNode(Protocol):
-    """What a driver needs of a node; `mesh.node.node.Node` has it."""
-
-    def start(self, now: float) -> list[fx.Effect]: ...  # noqa: D102 - Node says it
-    def handle_datagram(self, now: float, source: Address, data: bytes) -> list[fx.Effect]: ...  # noqa: D102 - Node says it
-    def handle_request(  # noqa: D102 - Node says it
-        self, now: float, source: Address, data: bytes
-    ) -> tuple[bytes, list[fx.Effect]]: ...
-    def handle_exchange(  # noqa: D102 - Node says it
-        self, now: float, exchange_id: int, reply: bytes | TransportError
-    ) -> list[fx.Effect]: ...
-    def handle_resolved(  # noqa: D102 - Node says it
-        self, now: float, seed: str, addresses: tuple[Address, ...]
-    ) -> list[fx.Effect]: ...
-    def handle_process(self, now: float, event: ProcessEvent) -> list[fx.Effect]: ...  # noqa: D102 - Node says it
-    def handle_command(self, now: float, command: Command) -> list[fx.Effect]: ...  # noqa: D102 - Node says it
-    def handle_timeout(self, now: float) -> list[fx.Effect]: ...  # noqa: D102 - Node says it
-    def next_timeout(self) -> float | None: ...  # noqa: D102 - Node says it
+BUGS_SAID_MAX: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +68,8 @@ class TaskChanges:
     """Wakes whoever waits for a task to change."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, trio.Event] = {}
+        # Held by those who wait, and by nobody else: what nobody waits for is forgotten.
+        self._waiting: WeakValueDictionary[str, trio.Event] = WeakValueDictionary()
 
     def next_of(self, task_id: str) -> trio.Event:
         """Return what is set at the task's next change. Ask first, then look at the task, then wait."""
@@ -89,10 +85,10 @@ class TaskChanges:
 class Driver:
     """Owns the order in which things happen to a node. `attach` its hands, then `run` it."""
 
-    def __init__(self, node: DrivenNode, clock: Clock) -> None:
+    def __init__(self, node: NodeFace, clock: Clock) -> None:
         self.changes = TaskChanges()
         self.counters = {"dropped_bug": 0}
-        """Inputs from outside that the node failed on: bugs of ours, dropped and counted."""
+        """Inputs that the node failed on, and effects that failed: bugs of ours, dropped and counted."""
 
         self._node = node
         self._clock = clock
@@ -105,6 +101,9 @@ class Driver:
         self._load_at = -math.inf
         self._sleep = trio.CancelScope()
         self._armed = math.nan  # the deadline that `_sleep` has, on the node's clock
+        self._bugs_said: set[str] = set()
+        self._timeout_bugs = 0
+        self._not_before = -math.inf  # no deadline is kept earlier
 
     def attach(self, hands: Hands) -> None:
         """Take what carries out the effects."""
@@ -120,7 +119,7 @@ class Driver:
                 await trio.sleep_forever()
             if self._stop is not None:
                 return self._stop
-            self._apply(self._node.handle_timeout(self._tick()))
+            self._keep_deadline()
 
     def handle_datagram(self, source: Address, data: bytes) -> None:
         """Hand on a datagram. Whatever is wrong with it, the node lives on."""
@@ -128,7 +127,7 @@ class Driver:
             try:
                 self._apply(self._node.handle_datagram(self._tick(), source, data))
             except Exception as error:  # noqa: BLE001 - no packet kills a node
-                self._survive("a datagram", source, error)
+                self._survive(f"a datagram from {source}", error)
 
     def handle_request(self, source: Address, data: bytes) -> bytes:
         """Hand on a request and return the reply, b"" for none; what it asks to store is stored before."""
@@ -138,7 +137,7 @@ class Driver:
             reply, effects = self._node.handle_request(self._tick(), source, data)
             self._apply(effects)
         except Exception as error:  # noqa: BLE001 - no packet kills a node
-            self._survive("a request", source, error)
+            self._survive(f"a request from {source}", error)
             return b""
         return b"" if self._has_stopped() else reply
 
@@ -148,22 +147,31 @@ class Driver:
             try:
                 self._apply(self._node.handle_exchange(self._tick(), exchange_id, reply))
             except Exception as error:  # noqa: BLE001 - no reply kills a node
-                self._survive("a reply", f"exchange {exchange_id}", error)
+                self._survive(f"the reply to exchange {exchange_id}", error)
 
     def handle_resolved(self, seed: str, addresses: tuple[Address, ...]) -> None:
         """Hand on what a seed's name stands for."""
         if self._stop is None:
-            self._apply(self._node.handle_resolved(self._tick(), seed, addresses))
+            try:
+                self._apply(self._node.handle_resolved(self._tick(), seed, addresses))
+            except Exception as error:  # noqa: BLE001 - no seed kills a node
+                self._survive(f"the address of {seed}", error)
 
     def handle_process(self, event: ProcessEvent) -> None:
         """Hand on a command's output or end."""
         if self._stop is None:
-            self._apply(self._node.handle_process(self._tick(), event))
+            try:
+                self._apply(self._node.handle_process(self._tick(), event))
+            except Exception as error:  # noqa: BLE001 - no command kills a node
+                self._survive(f"{type(event).__name__} of run {event.run_id}", error)
 
     def tell(self, command: Command) -> None:
         """Hand on a command that is not answered, or whose answer nobody waits for."""
         if self._stop is None:
-            self._apply(self._node.handle_command(self._tick(), command))
+            try:
+                self._apply(self._node.handle_command(self._tick(), command))
+            except Exception as error:  # noqa: BLE001 - no client kills a node
+                self._survive(f"the command {type(command).__name__}", error)
 
     def next_id(self) -> int:
         """Return a number that was not given out before, for a command or a watcher."""
@@ -175,13 +183,20 @@ class Driver:
 
         Raises:
             CommandRefused: the node refused it, or is stopping.
+            LocalProtocolError: the node met a bug.
         """
         if self._stop is not None:
             raise CommandRefused("this node is stopping")
         command_id = self.next_id()
         question = self._questions[command_id] = _Question()
+        command = build(command_id)
         try:
-            self.tell(build(command_id))
+            try:
+                self._apply(self._node.handle_command(self._tick(), command))
+            except Exception as error:
+                what = f"the command {type(command).__name__}"
+                self._survive(what, error)
+                raise LocalProtocolError(f"{what} met a bug: {_bug_text(error)}") from error
             await question.is_answered.wait()
         finally:
             del self._questions[command_id]
@@ -201,12 +216,40 @@ class Driver:
     def _has_stopped(self) -> bool:
         return self._stop is not None
 
-    def _survive(self, what: str, source: object, error: Exception) -> None:
+    def _keep_deadline(self) -> None:
+        """Let the node do what is due. When that meets a bug, wait before the next try."""
+        try:
+            self._apply(self._node.handle_timeout(self._tick()))
+            self._timeout_bugs = 0
+        except Exception as error:  # noqa: BLE001 - one timer's bug does not stop the others at once
+            self._timeout_bugs += 1
+            self._not_before = self._clock() + BUG_PAUSE_S
+            self._survive("a deadline", error)
+            if self._timeout_bugs >= TIMEOUT_BUGS_MAX:
+                self.halt(
+                    fx.Stop(
+                        1, f"{TIMEOUT_BUGS_MAX} deadlines in a row met a bug: {_bug_text(error)}"
+                    )
+                )
+
+    def _survive(self, what: str, error: Exception) -> None:
+        """Say and count a bug; then go on, if the node is still at one with itself."""
         self.counters["dropped_bug"] += 1
-        if self.counters["dropped_bug"] == 1 and self._hands is not None:
-            self._hands.say(
-                f"{what} from {source} met a bug and was dropped: {type(error).__name__}: {error}; please report it"
-            )
+        bug = _bug_text(error)
+        if bug not in self._bugs_said and len(self._bugs_said) < BUGS_SAID_MAX:
+            self._bugs_said.add(bug)
+            self._say(f"{what} met a bug and was dropped: {bug}; please report it")
+        try:
+            self._node.check_invariants()
+        except Exception as broken:  # noqa: BLE001 - whatever it is, the node contradicts itself
+            reason = f"a bug ({bug}) left this node at odds with itself: {_bug_text(broken)}"
+            self.halt(fx.Stop(1, reason))
+            return
+        self._arm()
+
+    def _say(self, text: str) -> None:
+        if self._hands is not None:
+            self._hands.say(text)
 
     def _tick(self) -> float:
         """Return the time; with it, at most once a second, the node hears the host's load."""
@@ -219,8 +262,9 @@ class Driver:
     def _arm(self) -> None:
         """Let `run` wake at the node's next deadline, or at once when the node has stopped."""
         deadline = self._node.next_timeout() if self._stop is None else -math.inf
-        if deadline is None:
-            deadline = math.inf
+        deadline = math.inf if deadline is None else deadline
+        if self._stop is None:
+            deadline = max(deadline, self._not_before)
         if deadline != self._armed:
             self._armed = deadline
             self._sleep.deadline = trio.current_time() + deadline - self._clock()
@@ -232,7 +276,11 @@ class Driver:
         self._is_applying = True
         try:
             while self._effects and self._stop is None:
-                self._carry_out(self._effects.popleft())
+                effect = self._effects.popleft()
+                try:
+                    self._carry_out(effect)
+                except Exception as error:  # noqa: BLE001 - the effects after it are still owed
+                    self._survive(f"the effect {type(effect).__name__}", error)
         finally:
             self._is_applying = False
         self._arm()
@@ -270,18 +318,26 @@ class Driver:
                 assert_never(effect)
 
     def _persist(self, hands: Hands, values: Mapping[str, int]) -> None:
+        # When it fails, nothing that was promised may leave: the node ends here.
         try:
             hands.persist(values)
-        except (
-            DataDirectoryError
-        ) as error:  # nothing that was promised may leave: the node ends here
+        except DataDirectoryError as error:
             self._finish(fx.Stop(1, str(error)))
+        except Exception as error:  # noqa: BLE001 - not stored is not stored, whatever the reason
+            self._finish(fx.Stop(1, f"what must be kept could not be stored: {_bug_text(error)}"))
 
     def _finish(self, stop: fx.Stop) -> None:
         self._stop = stop
         self._effects.clear()
         for question in self._questions.values():
             question.is_answered.set()
+
+
+def _bug_text(error: BaseException) -> str:
+    """Return what a bug is and where: enough to tell it from others, and to find it."""
+    frames = traceback.extract_tb(error.__traceback__, limit=-1)
+    where = f" at {Path(frames[0].filename).name}:{frames[0].lineno}" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"[:400]
 
 
 def load_pct() -> int:

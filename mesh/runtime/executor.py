@@ -219,7 +219,7 @@ async def _wait_for_end(process: subprocess.Popen[bytes]) -> None:
     try:
         fd = os.pidfd_open(process.pid)
     except (AttributeError, OSError):  # an older kernel, no Linux, or no descriptor left
-        while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        while not _is_zombie(process):  # noqa: ASYNC110 - nothing announces it
             await trio.sleep(END_POLL_S)
         return
     try:
@@ -228,9 +228,13 @@ async def _wait_for_end(process: subprocess.Popen[bytes]) -> None:
         os.close(fd)
 
 
+def _is_zombie(process: subprocess.Popen[bytes]) -> bool:
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+
+
 async def _reap(run: _Run) -> int:
     """Return the exit code, negative for a signal; after a bug, wait for what was killed."""
-    while (code := run.process.poll()) is None:
+    while (code := run.process.poll()) is None:  # noqa: ASYNC110 - nothing announces it
         await trio.sleep(END_POLL_S)
     run.is_reaped = True
     run.has_ended.set()

@@ -12,60 +12,21 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
 from mesh.core.address import Address
-from mesh.core.effects import Effect
 from mesh.core.ids import NodeId
-from mesh.core.process import ProcessEvent
-from mesh.errors import TransportError
-from mesh.node.commands import Command
 from mesh.node.config import Metadata, NodeConfig, SwimConfig
+from mesh.node.face import NodeFace
 from mesh.node.view import View
 
 INBOX_DATAGRAMS_MAX: Final = 166  # what Linux's default receive buffer holds of 200-byte packets
 
 
-class SimNode(Protocol):
-    """All that the simulator uses of a node: bytes and values in, effects and views out."""
+class SimNode(NodeFace, Protocol):
+    """What the simulator uses beside a driver's calls: the settings, and what people would see."""
 
     config: NodeConfig
 
-    def start(self, now: float, /) -> list[Effect]:
-        """Begin."""
-
-    def handle_datagram(self, now: float, source: Address, data: bytes, /) -> list[Effect]:
-        """Take a datagram."""
-
-    def handle_request(
-        self, now: float, source: Address, data: bytes, /
-    ) -> tuple[bytes, list[Effect]]:
-        """Take a request and return its reply; b"" closes the connection."""
-
-    def handle_exchange(
-        self, now: float, exchange_id: int, reply: bytes | TransportError, /
-    ) -> list[Effect]:
-        """Take the outcome of a `StartExchange`."""
-
-    def handle_resolved(
-        self, now: float, seed: str, addresses: tuple[Address, ...], /
-    ) -> list[Effect]:
-        """Take the outcome of a `Resolve`."""
-
-    def handle_process(self, now: float, event: ProcessEvent, /) -> list[Effect]:
-        """Take what a run did."""
-
-    def handle_command(self, now: float, command: Command, /) -> list[Effect]:
-        """Take a command."""
-
-    def handle_timeout(self, now: float, /) -> list[Effect]:
-        """Do what is due."""
-
-    def next_timeout(self) -> float | None:
-        """Return when something is due."""
-
     def view(self, now: float, /) -> View:
         """Return what people see."""
-
-    def check_invariants(self) -> None:
-        """Raise if the node contradicts itself."""
 
 
 NodeFactory: TypeAlias = Callable[[NodeConfig, int], SimNode]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -17,7 +18,13 @@ import trio
 import trio.testing
 
 from mesh.client import Client, default_data_dir
-from mesh.errors import CommandRefused, ConfigError, DataDirectoryError, MeshUnreachable
+from mesh.errors import (
+    CommandRefused,
+    ConfigError,
+    DataDirectoryError,
+    MeshError,
+    MeshUnreachable,
+)
 from mesh.runtime import control
 from mesh.runtime.control import ControlClient, ControlServer, Request
 from mesh.wire.frames import FrameReader, frame
@@ -41,6 +48,7 @@ class Desk:
             "refuse": self._on_refuse,
             "misuse": self._on_misuse,
             "bug": self._on_bug,
+            "broken file": self._on_broken_file,
         }
         self.server = ControlServer(data_dir, services, self.said.append)
 
@@ -73,6 +81,9 @@ class Desk:
 
     async def _on_bug(self, request: Request, client: ControlClient) -> None:
         raise ZeroDivisionError("by nothing")
+
+    async def _on_broken_file(self, request: Request, client: ControlClient) -> None:
+        raise OSError(errno.EIO, "input/output error")
 
 
 @asynccontextmanager
@@ -152,6 +163,7 @@ async def test_calls_and_streams_share_one_connection(tmp_path: Path) -> None:
         ("refuse", "refused", "not today"),
         ("misuse", "usage", "wrong shape"),
         ("bug", "internal", "by nothing"),
+        ("broken file", "internal", "input/output error"),  # not taken for a client that hung up
         ("no such request", "usage", "is one of echo"),
     ],
 )
@@ -201,9 +213,9 @@ async def test_bytes_that_are_no_frame_close_their_connection_only(tmp_path: Pat
 
 async def test_a_long_request_is_for_submit_only(tmp_path: Path) -> None:
     async with desk(tmp_path):
-        with Client(tmp_path) as client, pytest.raises(CommandRefused, match="at most 1048576"):
+        with Client(tmp_path) as client, pytest.raises(ConfigError, match="at most 1048576"):
             await in_thread(client.call, "echo", data=b"x" * 2_000_000)
-        with Client(tmp_path) as client, pytest.raises(CommandRefused, match="at most 4194304"):
+        with Client(tmp_path) as client, pytest.raises(ConfigError, match="at most 4194304"):
             client.call("submit", data=b"x" * 5_000_000)
 
 
@@ -263,6 +275,62 @@ async def test_a_stuck_client_loses_its_place_when_all_are_taken(
         await deaf.aclose()
 
 
+async def test_streams_leave_places_for_short_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "CLIENTS_MAX", 4)
+    monkeypatch.setattr(control, "STREAMS_MAX", 2)
+    async with desk(tmp_path):
+        following = [await connect(tmp_path) for _ in range(2)]
+        for stream in following:
+            await stream.send_all(frame(msgpack.packb({"do": "forever"})))
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        one_more = await connect(tmp_path)
+        await one_more.send_all(frame(msgpack.packb({"do": "forever"})))
+        (answer,) = await answers(one_more, 1)
+        assert answer["code"] == "refused"
+        assert "2 clients follow" in answer["error"]
+        with Client(tmp_path) as client:
+            assert await in_thread(client.call, "echo")
+        await following[0].aclose()
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        await one_more.send_all(frame(msgpack.packb({"do": "count", "to": 1})))
+        assert [list(answer) for answer in await answers(one_more, 2)] == [["item"], ["ok"]]
+        for stream in (following[1], one_more):
+            await stream.aclose()
+
+
+async def test_a_stuck_stream_gives_its_place_to_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "STREAMS_MAX", 1)
+    monkeypatch.setattr(control, "STUCK_S", 0.0)
+    async with desk(tmp_path) as d:
+        deaf = await connect(tmp_path)
+        await deaf.send_all(frame(msgpack.packb({"do": "flood"})))
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        other = await connect(tmp_path)
+        await other.send_all(frame(msgpack.packb({"do": "forever"})))
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        await other.aclose()
+        with trio.fail_after(5):
+            await d.ended.wait()  # it was served
+        await deaf.aclose()
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [("usage", ConfigError), ("refused", CommandRefused), ("internal", MeshError)]
+)
+async def test_the_client_tells_wrong_usage_from_a_refusal(
+    tmp_path: Path, code: str, kind: type[MeshError]
+) -> None:
+    name = {"usage": "misuse", "refused": "refuse", "internal": "bug"}[code]
+    async with desk(tmp_path):
+        with Client(tmp_path) as client, pytest.raises(MeshError) as caught:
+            await in_thread(client.call, name)
+    assert type(caught.value) is kind
+
+
 def test_no_node_is_said_in_one_line_that_helps(tmp_path: Path) -> None:
     with Client(tmp_path / "absent") as client, pytest.raises(MeshUnreachable) as caught:
         client.call("status")
@@ -289,7 +357,7 @@ def test_a_node_that_does_not_answer_is_unreachable_after_the_timeout(tmp_path: 
 
 
 def test_text_that_is_no_utf8_is_refused_before_it_is_sent(tmp_path: Path) -> None:
-    with Client(tmp_path) as client, pytest.raises(CommandRefused, match="UTF-8"):
+    with Client(tmp_path) as client, pytest.raises(ConfigError, match="UTF-8"):
         client.call("submit", argv=["cat", os.fsdecode(b"\xff")])
 
 

@@ -14,7 +14,7 @@ from mesh.core import effects as fx
 from mesh.core.address import Address
 from mesh.core.events import Event, EventKind
 from mesh.core.process import ProcessEvent, ProcessExit
-from mesh.errors import CommandRefused, DataDirectoryError, TransportError
+from mesh.errors import CommandRefused, DataDirectoryError, LocalProtocolError, TransportError
 from mesh.node.commands import Command, Leave, SetLoad
 from mesh.runtime.driver import Driver, Hands, load_pct
 from mesh.work.commands import GetTask
@@ -70,13 +70,17 @@ class ScriptedNode:
     def next_timeout(self) -> float | None:
         return self.deadline
 
+    def check_invariants(self) -> None:
+        return
+
 
 class Hand:
     """Writes down what the driver does."""
 
     def __init__(self, driver: Driver) -> None:
         self.did: list[Any] = []
-        self.disk_error: DataDirectoryError | None = None
+        self.disk_error: Exception | None = None
+        self.failing = ""
 
         def start_process(effect: fx.StartProcess) -> None:
             self.did.append(effect)
@@ -86,7 +90,7 @@ class Hand:
             Hands(
                 send=lambda to, data: self.did.append(data),
                 exchange=self.did.append,
-                resolve=self.did.append,
+                resolve=self._resolve,
                 persist=self._persist,
                 emit=lambda event: self.did.append(event.kind),
                 start_process=start_process,
@@ -95,6 +99,11 @@ class Hand:
                 say=self.did.append,
             )
         )
+
+    def _resolve(self, seed: str) -> None:
+        if seed == self.failing:
+            raise RuntimeError("no thread left")
+        self.did.append(seed)
 
     def _persist(self, values: Mapping[str, int]) -> None:
         if self.disk_error is not None:
@@ -157,14 +166,18 @@ async def test_a_reply_leaves_after_its_effects() -> None:
         assert hand.did == [{"boot": 1}]
 
 
-async def test_a_disk_that_refuses_stops_the_node_before_anything_leaves() -> None:
+@pytest.mark.parametrize(
+    "error", [DataDirectoryError("the disk is full"), OSError(5, "the disk is full")]
+)
+async def test_a_disk_that_refuses_stops_the_node_before_anything_leaves(error: Exception) -> None:
     node = ScriptedNode(request=lambda _: [fx.Persist({"boot": 1}), send(b"never")])
     async with driven(node) as (driver, hand, stops):
-        hand.disk_error = DataDirectoryError("the disk is full")
+        hand.disk_error = error
         assert driver.handle_request(PEER, b"x") == b""
         await trio.testing.wait_all_tasks_blocked()
         assert hand.did == []
-        assert stops == [fx.Stop(1, "the disk is full")]
+        assert [stop.exit_code for stop in stops] == [1]
+        assert "the disk is full" in stops[0].reason
 
 
 async def test_the_node_is_woken_at_its_deadline_and_not_before(
@@ -248,19 +261,78 @@ async def _expect_refusal(driver: Driver) -> None:
         await driver.ask(lambda number: GetTask(number, "late"))
 
 
-async def test_a_bug_met_by_bytes_from_outside_is_counted_said_once_and_survived() -> None:
-    def fail(*_: object) -> list[fx.Effect]:
-        raise KeyError("oops")
+def oops(*_: object) -> list[fx.Effect]:
+    raise KeyError("oops")
 
-    node = ScriptedNode(datagram=fail, request=fail, exchange=fail)
-    async with driven(node) as (driver, hand, stops):
+
+async def test_a_bug_that_any_input_meets_is_counted_and_survived() -> None:
+    names = ("datagram", "request", "exchange", "resolved", "process", "command")
+    async with driven(ScriptedNode(**dict.fromkeys(names, oops))) as (driver, _, stops):
         driver.handle_datagram(PEER, b"x")
         assert driver.handle_request(PEER, b"x") == b""
         driver.handle_exchange(1, b"x")
-        assert driver.counters["dropped_bug"] == 3
-        assert len(hand.did) == 1
-        assert "oops" in hand.did[0]
+        driver.handle_resolved("seed", ())
+        driver.handle_process(ProcessExit(1, 0))
+        driver.tell(Leave("now"))
+        assert driver.counters["dropped_bug"] >= 6
         assert not stops
+        with pytest.raises(LocalProtocolError, match="oops"):
+            await driver.ask(lambda number: GetTask(number, "t"))
+
+
+async def test_each_bug_is_said_once() -> None:
+    texts = iter(["one", "one", "two", "one"])
+
+    def fail(*_: object) -> list[fx.Effect]:
+        raise KeyError(next(texts))
+
+    async with driven(ScriptedNode(datagram=fail)) as (driver, hand, _):
+        for _ in range(4):
+            driver.handle_datagram(PEER, b"x")
+        assert ["one" in said for said in hand.did] == [True, False]
+
+
+async def test_a_bug_that_leaves_the_node_at_odds_with_itself_stops_it() -> None:
+    class Torn(ScriptedNode):
+        def check_invariants(self) -> None:
+            raise AssertionError("two slots, three runs")
+
+    async with driven(Torn(datagram=oops)) as (driver, _, stops):
+        driver.handle_datagram(PEER, b"x")
+        await trio.testing.wait_all_tasks_blocked()
+        assert [stop.exit_code for stop in stops] == [1]
+        assert "oops" in stops[0].reason
+        assert "two slots, three runs" in stops[0].reason
+
+
+async def test_an_effect_that_fails_does_not_hold_back_those_after_it() -> None:
+    node = ScriptedNode(datagram=lambda _: [fx.Resolve("bad"), send(b"after")])
+    async with driven(node) as (driver, hand, stops):
+        hand.failing = "bad"
+        driver.handle_datagram(PEER, b"")
+        assert hand.did[-1] == b"after"
+        assert driver.counters["dropped_bug"] == 1
+        assert not stops
+
+
+async def test_deadlines_that_meet_bugs_are_tried_again_and_stop_the_node_in_the_end(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    class Stubborn(ScriptedNode):
+        def handle_timeout(self, now: float) -> list[fx.Effect]:
+            return self._play("timeout", now)  # and what is due stays due
+
+    node = Stubborn(timeout=oops)
+    async with driven(node) as (driver, _, stops):
+        began = node.deadline = trio.current_time()
+        driver.handle_datagram(PEER, b"arms it")
+        await trio.sleep(5.5)
+        tries = [given for given in node.inputs if given[0] == "timeout"]
+        assert 5 <= len(tries) <= 7  # once a second, not in a circle
+        assert not stops
+        await trio.sleep(30)
+        assert [stop.exit_code for stop in stops] == [1]
+        assert trio.current_time() - began < 60
 
 
 async def test_the_load_is_told_once_a_second_at_most(
@@ -289,3 +361,12 @@ async def test_whoever_waits_for_a_task_is_woken_by_its_change() -> None:
         assert mine.is_set()
         assert not other.is_set()
         assert driver.changes.next_of("t") is not mine
+
+
+async def test_what_nobody_waits_for_any_more_is_forgotten() -> None:
+    async with driven(ScriptedNode()) as (driver, _, _):
+        mine, twin = driver.changes.next_of("t"), driver.changes.next_of("t")
+        assert mine is twin
+        assert len(driver.changes._waiting) == 1
+        del mine, twin
+        assert len(driver.changes._waiting) == 0
