@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Final
 
 from mesh.cli.arguments import (
@@ -131,6 +132,7 @@ def _settings(options: argparse.Namespace) -> AgentSettings:
         seeds=tuple(options.seeds),
         found=options.found,
         expect=options.expect,
+        fault_hook=os.environ.get("MESH_FAULT_HOOK") == "1",
     )
     settings.check()
     return settings

@@ -26,6 +26,7 @@ from mesh.runtime.clock import Clock, system_clock
 from mesh.runtime.console import Console
 from mesh.runtime.control import ControlServer
 from mesh.runtime.datadir import DataDir, open_data_dir
+from mesh.runtime.deafness import Deafness
 from mesh.runtime.driver import Driver, Hands
 from mesh.runtime.endpoint import Endpoint, advertised_address, open_endpoint
 from mesh.runtime.eventlog import EventLog
@@ -103,15 +104,18 @@ class Agent:
     async def run(self, endpoint: Endpoint) -> Stop:
         """Run until the node stops or is halted; nothing that it started is left then."""
         driver, say = self._driver, self._console.say
-        udp = UdpSocket(endpoint.udp)
-        listener = Listener(endpoint.tcp, self._clock, driver.handle_request, say)
+        deafness = Deafness()
+        udp = UdpSocket(endpoint.udp, deafness)
+        listener = Listener(
+            endpoint.tcp, self._clock, driver.handle_request, say, deafness=deafness
+        )
         counters: list[Mapping[str, int]] = [udp.counters, listener.counters, driver.counters]
         with ExitStack() as stack:
             stack.callback(udp.close)
             control = ControlServer(self._data.path, self._services(counters).table(), say)
             stack.callback(control.close)
             async with trio.open_nursery() as nursery:
-                asker = Asker(nursery, self._clock, driver.handle_exchange)
+                asker = Asker(nursery, self._clock, driver.handle_exchange, deafness=deafness)
                 executor = Executor(nursery, driver.handle_process)
                 stack.callback(executor.kill_all)
                 driver.attach(
@@ -129,6 +133,8 @@ class Agent:
                 )
                 counters += (asker.counters, control.counters)
                 await nursery.start(self._heed_signals)
+                if self._settings.fault_hook:
+                    await nursery.start(deafness.heed_signal, say)
                 nursery.start_soon(control.run)
                 nursery.start_soon(listener.run)
                 nursery.start_soon(asker.run)

@@ -19,6 +19,7 @@ import trio
 from mesh.core.address import Address, numeric_host
 from mesh.errors import DecodeError
 from mesh.runtime.clock import Clock
+from mesh.runtime.deafness import Deafness
 from mesh.runtime.streams import FIRST_FRAME_BYTES_MAX
 from mesh.wire.frames import FrameKind, FrameReader, exchange_frame, split_exchange
 from mesh.wire.packet import FRAME_BYTES_MAX
@@ -78,6 +79,8 @@ class Listener:
         on_request: OnRequest,
         say: Callable[[str], None],
         limits: ListenLimits | None = None,
+        *,
+        deafness: Deafness | None = None,
     ) -> None:
         self.counters = {
             "sent_frames": 0,
@@ -94,6 +97,7 @@ class Listener:
         self._on_request = on_request
         self._say = say
         self._limits = limits or ListenLimits()
+        self._deafness = deafness or Deafness()
         self._connections: dict[_Connection, None] = {}  # in the order of arrival
         self._per_host: Counter[str] = Counter()
         self._held_bytes = 0
@@ -216,6 +220,8 @@ class Listener:
             raise DecodeError("a request is expected on a connection accepted here, found a reply")
         if is_first and not packet:
             return True  # a greeting: a long request follows
+        if self._deafness.is_on:
+            return True
         reply = self._on_request(connection.source, packet)
         if not reply:
             return False

@@ -53,6 +53,9 @@ class AgentSettings:
     expect: int = 0
     """With seeds: found a mesh once this many have met. 0: never."""
 
+    fault_hook: bool = False
+    """For tests of faults: SIGUSR2 makes the node deaf and lets it hear again."""
+
     def swim(self) -> SwimConfig:
         """Return the timings of membership. Raises ConfigError."""
         timings = profile(self.profile)

@@ -19,6 +19,7 @@ from mesh.core.effects import StartExchange
 from mesh.core.timers import Timers
 from mesh.errors import DecodeError, ForeignStreamError, TransportError
 from mesh.runtime.clock import Clock
+from mesh.runtime.deafness import Deafness
 from mesh.wire.frames import FrameKind, FrameReader, exchange_frame, split_exchange
 from mesh.wire.packet import FRAME_BYTES_MAX
 
@@ -80,6 +81,8 @@ class Asker:
         clock: Clock,
         on_reply: OnReply,
         limits: AskLimits | None = None,
+        *,
+        deafness: Deafness | None = None,
     ) -> None:
         self.counters = {
             "sent_frames": 0,
@@ -92,6 +95,7 @@ class Asker:
         self._clock = clock
         self._on_reply = on_reply
         self._limits = limits or AskLimits()
+        self._deafness = deafness or Deafness()
         self._by_peer: dict[Address, _Connection] = {}
         self._by_id: dict[int, _Pending] = {}
         self._timers: Timers[int | _Connection] = Timers()
@@ -232,7 +236,8 @@ class Asker:
     async def _read(self, connection: _Connection, stream: trio.SocketStream) -> None:
         reader = FrameReader(FRAME_BYTES_MAX)
         while data := await stream.receive_some(_READ_BYTES):
-            connection.heard_at = self._clock()
+            if not self._deafness.is_on:
+                connection.heard_at = self._clock()
             self.counters["received_frame_bytes"] += len(data)
             for body in reader.feed(data):
                 wire_id, kind, packet = split_exchange(body)
@@ -242,7 +247,8 @@ class Asker:
                         "a reply is expected on a connection opened here, found a request"
                     )
                 exchange_id = connection.pending.get(wire_id)
-                if exchange_id is not None:  # else it timed out, and was answered then
+                # None: it timed out, and was answered then.
+                if exchange_id is not None and not self._deafness.is_on:
                     self._finish(exchange_id, packet)
 
 

@@ -15,6 +15,7 @@ from typing import Final
 import trio
 
 from mesh.core.address import Address, numeric_host
+from mesh.runtime.deafness import Deafness
 
 BATCH_MAX: Final = 64
 RECEIVE_BUFFER_BYTES: Final = 4 * 1024 * 1024
@@ -24,8 +25,9 @@ _READ_BYTES: Final = 2_048  # more than a valid datagram has: a longer one is se
 class UdpSocket:
     """Owns a bound, non-blocking datagram socket and counts what passes."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, deafness: Deafness | None = None) -> None:
         self._sock = sock
+        self._deafness = deafness or Deafness()
         self._is_v6 = sock.family == socket.AF_INET6
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
@@ -76,7 +78,8 @@ class UdpSocket:
                 continue
             self.counters["received_datagrams"] += 1
             self.counters["received_datagram_bytes"] += len(data)
-            batch.append((Address(host, source[1]), data))
+            if not self._deafness.is_on:
+                batch.append((Address(host, source[1]), data))
         return batch
 
     def close(self) -> None:
