@@ -4,6 +4,9 @@ For every cell all members are kept in rank order (best score first); the first 
 member costs P hashes and is sorted in; a member that goes is taken out, and the next best is already
 there. Nobody else moves.
 
+Tasks are ranked by their own key (`live_view.py`), not by its cell: 256 homes would be too few for a
+thousand members. The cells are for registers, whose voters are chosen by them; nothing else uses them.
+
 Memory: 16 bytes for each cell and member, 4 KiB a member.
 
 Source: [HRW]; one table entry per cell instead of one per key is ours (docs/design.md).

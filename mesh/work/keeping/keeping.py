@@ -107,8 +107,7 @@ class Keeping:
                 self._watching.unwatch(command.watcher_id)
                 return []
             case ListTasks():
-                tasks = self._table.newest(wire.QUERY_TASKS_MAX)
-                own = [self._show.task(task, is_short=True) for task in tasks]
+                own = list(self._show.newest(wire.QUERY_TASKS_MAX))
                 return self._inquiries.start(command.command_id, wire.TaskQuery(""), own)
             case GetTask():
                 task = self._table.tasks.get(command.task_id)
@@ -158,8 +157,7 @@ class Keeping:
 
     def view(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
         """Return the newest tasks in short form, and how many are in each state."""
-        tasks = self._table.newest(self._config.view_tasks_max)
-        return [self._show.task(task, is_short=True) for task in tasks], self._show.counts()
+        return list(self._show.newest(self._config.view_tasks_max)), self._show.counts()
 
     def stop(self) -> list[Step]:
         """Accept and offer nothing more, and say what is lost with this node."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from mesh.placement.live_view import LiveView
@@ -17,6 +17,8 @@ from mesh.work.keeping.task_table import TaskTable
 SHORT_TAIL_CHARS: Final = 160
 SHORT_ARGV_MAX: Final = 32
 SHORT_ARGUMENT_CHARS: Final = 256
+RANKED_MAX: Final = 50_000
+"""Members ranked for one list, all its tasks together: about 0.1 s. Homes beyond that are told as seen last."""
 
 
 class Show:
@@ -43,8 +45,36 @@ class Show:
         """Return how many tasks are in each state."""
         return {state.value: count for state, count in self._table.counts.items()}
 
-    def task(self, task: Task, *, is_short: bool = False) -> dict[str, Any]:
+    def task(self, task: Task) -> dict[str, Any]:
         """Return one task's JSON. O(members) when the membership changed since the last time."""
+        self._find_home(task)
+        return self._json(task, is_short=False)
+
+    def newest(self, count_max: int) -> Iterator[dict[str, Any]]:
+        """Yield the newest tasks' short JSON, newest first."""
+        left = RANKED_MAX
+        for task in self._table.newest(count_max):
+            if left >= len(self._view) and self._find_home(task):
+                left -= len(self._view)
+            yield self._json(task, is_short=True)
+
+    def text(self, task: Task) -> str:
+        """Return one task's JSON as text, for the wire."""
+        return _text(self.task(task))
+
+    def texts(self, count_max: int, chars_max: int) -> tuple[str, ...]:
+        """Return the newest tasks' short JSON as text, as many as fit into `chars_max`."""
+        found: list[str] = []
+        left = chars_max
+        for task in self.newest(count_max):
+            text = _text(task)
+            left -= len(text)
+            if left < 0:
+                break
+            found.append(text)
+        return tuple(found)
+
+    def _json(self, task: Task, *, is_short: bool) -> dict[str, Any]:
         spec, running = task.spec, task.running_attempt
         last = task.attempts[-1] if task.attempts else None
         is_ready = task.state is TaskState.READY
@@ -60,7 +90,7 @@ class Show:
             "argv": argv,
             "key": spec.key,
             "keeper": self._card().name,
-            "home": self._home(task),
+            "home": task.home[1],
             "owner": owner,
             "attempt": last.number if last is not None else 0,
             "created": task.created,
@@ -73,32 +103,14 @@ class Show:
             "result": self._result(task, SHORT_TAIL_CHARS if is_short else None),
         }
 
-    def text(self, task: Task) -> str:
-        """Return one task's JSON as text, for the wire."""
-        return json.dumps(self.task(task), ensure_ascii=False, separators=(",", ":"))
-
-    def texts(self, count_max: int, chars_max: int) -> tuple[str, ...]:
-        """Return the newest tasks' short JSON as text, as many as fit into `chars_max`."""
-        found: list[str] = []
-        left = chars_max
-        for task in self._table.newest(count_max):
-            text = json.dumps(
-                self.task(task, is_short=True), ensure_ascii=False, separators=(",", ":")
-            )
-            left -= len(text)
-            if left < 0:
-                break
-            found.append(text)
-        return tuple(found)
-
-    def _home(self, task: Task) -> str | None:
-        """Return the name of the task's first candidate; of a finished task, as it was seen last."""
-        version, name = task.home
-        if version != self._view.version and (version < 0 or not task.is_terminal):
-            candidates = self._view.candidates(task.wants)
-            name = candidates[0].name if candidates else None
-            task.home = self._view.version, name
-        return name
+    def _find_home(self, task: Task) -> bool:
+        """Note the task's first candidate, for a finished task as it was seen last; say whether that took a ranking."""
+        version = task.home[0]
+        if version == self._view.version or (version >= 0 and task.is_terminal):
+            return False
+        candidates = self._view.candidates(task.wants)
+        task.home = self._view.version, candidates[0].name if candidates else None
+        return True
 
     def _result(self, task: Task, tail_chars: int | None) -> dict[str, Any] | None:
         if not task.is_terminal or not task.attempts:
@@ -114,3 +126,7 @@ class Show:
             "stdout_tail": log.tail(STDOUT, chars) if log else "",
             "stderr_tail": log.tail(STDERR, chars) if log else "",
         }
+
+
+def _text(task: dict[str, Any]) -> str:
+    return json.dumps(task, ensure_ascii=False, separators=(",", ":"))

@@ -80,6 +80,18 @@ def test_a_leaving_node_accepts_nothing_and_says_what_ends_with_it() -> None:
     assert len(pump[1].started) == 1
 
 
+def test_a_list_ranks_no_more_members_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mesh.work.keeping.show.RANKED_MAX", 9)
+    pump = Pump([1, 1])
+    for i in range(10):
+        pump.submit(1, job(1000.0, task_id=f"t{i}"))
+    shown = pump[1].work.view(pump.now).tasks
+    assert [task["home"] is None for task in shown] == [False] * 4 + [True] * 6
+    shown = pump[1].work.view(pump.now).tasks
+    assert [task["home"] is None for task in shown] == [False] * 8 + [True] * 2
+    assert pump.task(1, "t0")["home"] is not None
+
+
 def test_ten_thousand_tasks_cost_no_scan_each(monkeypatch: pytest.MonkeyPatch) -> None:
     pump = Pump([1, 1])
     work = pump[1].work
