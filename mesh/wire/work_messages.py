@@ -126,10 +126,14 @@ class RunQuery:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """'I stopped this attempt because I am leaving: give it to another.' Answered by `ReportAnswer`."""
+    """'I do not run this attempt: give it to another.' Answered by `ReportAnswer`.
+
+    `reason` completes 'it was released: …': the owner is leaving, or ran short of something.
+    """
 
     task_id: str
     attempt: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +232,10 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
     40: (TaskList, s.struct(TaskList, ("tasks", s.many(s.text(4_000_000), QUERY_TASKS_MAX)))),
     41: (CancelTask, s.struct(CancelTask, ("task_id", _task_id))),
     42: (RunQuery, s.struct(RunQuery, ("task_id", _task_id), ("attempt", _attempt))),
-    43: (Released, s.struct(Released, ("task_id", _task_id), ("attempt", _attempt))),
+    43: (
+        Released,
+        s.struct(Released, ("task_id", _task_id), ("attempt", _attempt), ("reason", s.text(2000))),
+    ),
 }
 
 

@@ -125,11 +125,11 @@ class Keeper:
         return ReportAnswer(verdict), steps
 
     def handle_released(self, now: float, sender: NodeId, message: Released) -> Taken:
-        """Give an attempt to another that its owner stopped because it is leaving."""
+        """Give an attempt to another that its owner does not run: it is leaving, or ran short."""
         task, attempt, steps = self._current(now, sender, message.task_id, message.attempt)
         if task is None or attempt is None or task.state is not TaskState.LEASED:
             return ReportAnswer(Verdict.STALE), steps
-        error = f"{attempt.name} released it: it is leaving"
+        error = f"{attempt.name} released it: {message.reason or 'no reason given'}"
         steps += self._offering.lose(now, task, error, AttemptCause.RELEASED)
         return ReportAnswer(Verdict.TAKEN), steps
 

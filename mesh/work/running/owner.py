@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from mesh.core.effects import Emit, ReadOutput, StartProcess, StopProcess
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NodeId
-from mesh.core.process import ProcessEvent, ProcessOutput
+from mesh.core.process import ProcessEvent, ProcessExit, ProcessOutput
 from mesh.core.timers import Timers
 from mesh.errors import LocalProtocolError
 from mesh.placement.live_view import LiveView
@@ -31,6 +31,7 @@ from mesh.wire.work_messages import (
 )
 from mesh.work.config import WorkConfig
 from mesh.work.post import Post, Step
+from mesh.work.running.rest import Rest
 from mesh.work.running.run import Run, RunKey
 from mesh.work.running.slots import Slots
 
@@ -66,6 +67,7 @@ class Owner:
         self._orphans: OrderedDict[int, None] = OrderedDict()  # ended runs whose keeper is gone
         self._ended: OrderedDict[RunKey, None] = OrderedDict()  # runs that nobody needs any more
         self._timers: Timers[int] = Timers()
+        self._rest = Rest()
         self.living = 0
         """Runs whose process has not ended. Invariant: those without `exit`."""
 
@@ -101,10 +103,11 @@ class Owner:
                 OutputPiece(run.spec.task_id, run.attempt, run.next_seq, event.stream, event.data)
             )
             run.next_seq += 1
+            self._rest.note_started(run.run_id)
             return self._send(run)
         run.exit = event
         self.living -= 1
-        steps: list[Step] = []
+        steps = self._judge_start(now, run, event)
         if run.is_orphan and not run.is_stale:
             steps.append(_orphan_warning(run))
         return steps + self._advance(now, run)
@@ -165,17 +168,16 @@ class Owner:
             run = self._runs.get(run_id)
             if run is not None:
                 steps += self._advance(now, run)
+        if self._rest.end(now):
+            self._slots.is_closed = False
+            return steps + self._tell(now)
         due = self._slots.next_timeout()
         return steps + (self._tell(now) if due is not None and due <= now else [])
 
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` has something to do."""
-        dues = [
-            due
-            for due in (self._timers.next_deadline(), self._slots.next_timeout())
-            if due is not None
-        ]
-        return min(dues, default=None)
+        dues = (self._timers.next_deadline(), self._slots.next_timeout(), self._rest.until)
+        return min((due for due in dues if due is not None), default=None)
 
     def stop(self) -> list[Step]:
         """Take no more offers, and stop every run; its keeper is told that the attempt was released."""
@@ -183,7 +185,7 @@ class Owner:
         steps: list[Step] = []
         for run in self._runs.values():
             if run.exit is None:
-                run.is_released = True
+                run.released_because = "it is leaving"
                 steps.append(StopProcess(run.run_id, self._config.stop_grace_s))
         return steps
 
@@ -204,6 +206,7 @@ class Owner:
     def check_invariants(self) -> None:
         """Raise AssertionError if runs and slots disagree."""
         self._slots.check_invariants()
+        assert self._slots.is_closed == (self._rest.until is not None)
         assert self.living == sum(run.exit is None for run in self._runs.values())
         assert self._slots.used == sum(run.has_slot for run in self._runs.values())
         for key, run_id in self._keys.items():
@@ -293,6 +296,18 @@ class Owner:
             "MESH_IDEMPOTENCY_KEY": spec.task_id,
         }
         return [StartProcess(run.run_id, spec.argv, env, spec.cwd)]
+
+    def _judge_start(self, now: float, run: Run, end: ProcessExit) -> list[Step]:
+        """If the host was too short of something to start the command, release it and rest."""
+        if not end.is_host_fault:
+            self._rest.note_started(run.run_id)
+            return []
+        run.released_because = run.released_because or end.error
+        if not self._rest.begin(now, self._last_run_id):
+            return []
+        self._slots.is_closed = True
+        detail = f"this host ran short, and takes no work for {self._rest.pause_s:g} s: {end.error}"
+        return [Emit(Event(kind=EventKind.WARN, detail=detail))]
 
     def _find(self, sender: NodeId, task_id: str, attempt: int) -> Run | None:
         """Return the keeper's run of this attempt, if it runs or its report was not taken yet."""

@@ -46,7 +46,7 @@ class Run:
     is_stale: bool = False
     is_orphan: bool = False
     has_slot: bool = True  # until its process ended and its output is with the keeper
-    is_released: bool = False  # stopped because this node leaves
+    released_because: str = ""  # why another node is to run it: this one leaves, or ran short
     tries: int = 0
 
     @property
@@ -63,7 +63,7 @@ class Run:
         if self.exit is None:
             return None
         task_id = self.spec.task_id
-        if self.is_released:
-            return Released(task_id, self.attempt)
+        if self.released_because:
+            return Released(task_id, self.attempt, self.released_because[:2000])
         code, error = self.exit.exit_code & 0xFF, self.exit.error[:2000]
         return Report(task_id, self.attempt, code, error, min(free_slots, 0xFFFF))

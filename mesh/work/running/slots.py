@@ -30,11 +30,12 @@ class Slots:
     in_use: dict[str, int] = field(default_factory=dict)
     waiting: dict[NodeId, None] = field(default_factory=dict)
     told: dict[NodeId, float] = field(default_factory=dict)  # until when the slot is held
+    is_closed: bool = False  # nobody gets one just now
 
     @property
     def free(self) -> int:
-        """Slots that no run holds."""
-        return max(0, self.slots - self.used)
+        """Slots that no run holds, and that may be had."""
+        return 0 if self.is_closed else max(0, self.slots - self.used)
 
     def can_ever_run(self, spec: Spec) -> bool:
         """Say whether the task's needs are within what is declared."""

@@ -77,7 +77,7 @@ EXAMPLES: tuple[object, ...] = (
     TaskList(()),
     CancelTask("t"),
     RunQuery("t", 1),
-    Released("t", 1),
+    Released("t", 1, "it is leaving"),
 )
 CHANGES = (Emit, Persist, SendDatagram, StartExchange, StartProcess)
 

@@ -128,6 +128,7 @@ _PARTS: dict[str, st.SearchStrategy[Any]] = {
     "data": st.binary(max_size=100),
     "exit_code": uints(8),
     "error": texts(2000),
+    "reason": texts(2000),
     "verdict": st.sampled_from(work.Verdict),
     "tasks": tuples(texts(100)),
 }

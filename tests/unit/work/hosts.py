@@ -47,6 +47,7 @@ class Host:
     meta: Metadata
     boot: int = 1
     is_up: bool = True
+    is_short: bool = False  # of descriptors: no command can be started
     view: LiveView = field(default_factory=LiveView)
     processes: dict[int, Process] = field(default_factory=dict)
     started: list[StartProcess] = field(default_factory=list)

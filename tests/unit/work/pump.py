@@ -321,8 +321,11 @@ class Pump:
                 if not process.is_over and process.env["MESH_TASK_ID"] == task_id
             ]
             assert not twins, f"{task_id} starts at {host.name} and runs at {twins}"
-        if effect.argv[0] != "job":
+        if effect.argv[0] != "job" or host.is_short:
             exit_event = ProcessExit(effect.run_id, 127, f"no such command: {effect.argv[0]}")
+            if host.is_short:
+                text = "job could not be started: Too many open files"
+                exit_event = ProcessExit(effect.run_id, 126, text, is_host_fault=True)
             host.processes[effect.run_id] = Process(
                 effect.run_id, 127, self.now, [], {}, False, True
             )
