@@ -16,6 +16,7 @@ from contextlib import ExitStack
 
 import trio
 
+from mesh.core.address import Address
 from mesh.core.effects import Stop
 from mesh.core.events import Event
 from mesh.core.ids import format_id
@@ -57,10 +58,12 @@ def run_agent(settings: AgentSettings) -> int:
     with ExitStack() as stack:
         data = open_data_dir(settings.data_dir, time.time())
         stack.callback(data.close)
-        endpoint = open_endpoint(settings.bind)
+        reach = settings.reach()
+        endpoint = open_endpoint(settings.bind, reach)
         stack.callback(endpoint.close)
         clock = system_clock(console.say)
-        config = _node_config(settings, data, endpoint, clock)
+        advertised = advertised_address(endpoint.address, settings.advertise, settings.seeds, reach)
+        config = _node_config(settings, data, advertised, clock)
         node = Node(config, secrets.randbits(64))
         agent = Agent(settings, data, node, clock, console)
         stop = trio.run(agent.run, endpoint)
@@ -69,7 +72,7 @@ def run_agent(settings: AgentSettings) -> int:
 
 
 def _node_config(
-    settings: AgentSettings, data: DataDir, endpoint: Endpoint, clock: Clock
+    settings: AgentSettings, data: DataDir, advertised: Address, clock: Clock
 ) -> NodeConfig:
     return NodeConfig(
         node_id=data.node_id,
@@ -77,7 +80,7 @@ def _node_config(
         mesh_id=data.mesh_id,
         name=settings.node_name(),
         is_name_given=settings.name is not None,
-        address=advertised_address(endpoint.address, settings.advertise, settings.seeds),
+        address=advertised,
         meta=settings.metadata(),
         swim=settings.swim(),
         seeds=settings.seeds,
@@ -104,25 +107,29 @@ class Agent:
     async def run(self, endpoint: Endpoint) -> Stop:
         """Run until the node stops or is halted; nothing that it started is left then."""
         driver, say = self._driver, self._console.say
-        deafness = Deafness()
-        udp = UdpSocket(endpoint.udp, deafness)
+        deafness, reach = Deafness(), self._settings.reach()
+        udp = UdpSocket(endpoint.udp, deafness, reach=reach)
         listener = Listener(
             endpoint.tcp, self._clock, driver.handle_request, say, deafness=deafness
         )
-        counters: list[Mapping[str, int]] = [udp.counters, listener.counters, driver.counters]
+        counters: list[Mapping[str, int]] = [reach.counters, udp.counters, listener.counters]
+        counters.append(driver.counters)
         with ExitStack() as stack:
             stack.callback(udp.close)
             control = ControlServer(self._data.path, self._services(counters).table(), say)
             stack.callback(control.close)
             async with trio.open_nursery() as nursery:
-                asker = Asker(nursery, self._clock, driver.handle_exchange, deafness=deafness)
+                asker = Asker(
+                    nursery, self._clock, driver.handle_exchange, deafness=deafness, reach=reach
+                )
+                resolver = Resolver(nursery, driver.handle_resolved, say, reach)
                 executor = Executor(nursery, driver.handle_process)
                 stack.callback(executor.kill_all)
                 driver.attach(
                     Hands(
                         send=udp.send,
                         exchange=asker.ask,
-                        resolve=Resolver(nursery, driver.handle_resolved).resolve,
+                        resolve=resolver.resolve,
                         persist=self._data.persist,
                         emit=self._emit,
                         start_process=executor.start,

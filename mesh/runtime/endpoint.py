@@ -1,7 +1,6 @@
 """Where a node is reached: one port number for UDP and TCP, and the address that others are told.
 
-Until packets are encrypted only loopback may be bound: to join a mesh is to run commands on its
-hosts, and nothing yet tells a friend from a stranger.
+How far that may be is for `mesh.runtime.reach` to say.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from mesh.core.address import Address, is_loopback, numeric_host, split_host_port
+from mesh.core.address import Address, numeric_host, split_host_port
 from mesh.errors import ConfigError, TransportError
+from mesh.runtime.reach import Reach
 
 _TRIES_MAX: Final = 32
 _BACKLOG: Final = 128
@@ -57,19 +57,15 @@ def resolve_host(host: str, what: str) -> str:
     return next((host for host in usable if ":" not in host), usable[0])
 
 
-def open_endpoint(bind: tuple[str, int]) -> Endpoint:
+def open_endpoint(bind: tuple[str, int], reach: Reach) -> Endpoint:
     """Bind UDP and TCP to one port; port 0 takes a free one. An empty host is loopback.
 
     Raises:
-        ConfigError: the host is unknown, not of this machine, or not loopback.
+        ConfigError: the host is unknown, not of this machine, or out of reach.
         TransportError: the port is in use, or needs rights that this process lacks.
     """
     host = resolve_host(bind[0] or "127.0.0.1", "--bind")
-    if not is_loopback(host):
-        raise ConfigError(
-            f"--bind {Address(host, bind[1])}: without a key only loopback may be bound (127.0.0.1 or ::1), since to "
-            "join is to run commands; keys come with encryption, until then bind loopback"
-        )
+    reach.check(host, f"--bind {Address(host, bind[1])}", "bound")
     for _ in range(_TRIES_MAX):
         udp = _bind(socket.SOCK_DGRAM, host, bind[1])
         port = udp.getsockname()[1]
@@ -134,7 +130,7 @@ def _bind_error(error: OSError, protocol: str, at: Address) -> ConfigError | Tra
 
 
 def advertised_address(
-    bound: Address, advertise: tuple[str, int] | None, seeds: tuple[str, ...]
+    bound: Address, advertise: tuple[str, int] | None, seeds: tuple[str, ...], reach: Reach
 ) -> Address:
     """Return the address to tell other members.
 
@@ -142,7 +138,7 @@ def advertised_address(
     use towards the first seed (or the wide world). No packet is sent.
 
     Raises:
-        ConfigError: the user's choice is no address that anybody could send to.
+        ConfigError: the user's choice is no address that anybody could send to, or out of reach.
     """
     if advertise is not None:
         host = resolve_host(advertise[0] or bound.host, "--advertise")
@@ -155,6 +151,7 @@ def advertised_address(
         raise ConfigError(
             f"--advertise needs an address that other hosts can send to, found {host}; name one with --advertise"
         )
+    reach.check(host, f"--advertise {Address(host, port)}", "advertised")
     return Address(host, port)
 
 

@@ -1,4 +1,7 @@
-"""Finds the numeric addresses of a seed, in a task, so that a slow name server stops nobody."""
+"""Finds the numeric addresses of a seed, in a task, so that a slow name server stops nobody.
+
+Addresses that lie out of this node's reach are left out, and said so once for each seed.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Final
 import trio
 
 from mesh.core.address import Address, numeric_host, split_host_port
-from mesh.errors import ConfigError
+from mesh.runtime.reach import Reach
 
 TIMEOUT_S: Final = 10.0
 ADDRESSES_MAX: Final = 16
@@ -19,10 +22,19 @@ Report = Callable[[str, tuple[Address, ...]], None]
 class Resolver:
     """Answers each question once, by `report(seed, addresses)`; no addresses: not found."""
 
-    def __init__(self, nursery: trio.Nursery, report: Report) -> None:
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        report: Report,
+        say: Callable[[str], None],
+        reach: Reach | None = None,
+    ) -> None:
         self._nursery = nursery
         self._report = report
+        self._say = say
+        self._reach = reach or Reach()
         self._asked: set[str] = set()
+        self._refused: set[str] = set()
 
     def resolve(self, seed: str) -> None:
         """Begin to look `seed` up; a question that is under way already is not asked twice."""
@@ -35,10 +47,21 @@ class Resolver:
         try:
             with trio.move_on_after(TIMEOUT_S):
                 addresses = await _lookup(seed)
-        except (OSError, UnicodeError, ConfigError):
+        except Exception:  # noqa: BLE001 - whatever keeps a name from being found (no thread left, too), it is not found
             addresses = ()
         self._asked.discard(seed)
-        self._report(seed, addresses)
+        self._report(seed, self._within_reach(seed, addresses))
+
+    def _within_reach(self, seed: str, addresses: tuple[Address, ...]) -> tuple[Address, ...]:
+        within = tuple(address for address in addresses if self._reach.admits(address.host))
+        if len(within) < len(addresses) and seed not in self._refused:
+            self._refused.add(seed)
+            found = ", ".join(a.host for a in addresses if a not in within)
+            self._say(
+                f"seed {seed} stands for {found}, which is not loopback: without a key nothing is sent there; "
+                "name seeds on this host"
+            )
+        return within
 
 
 async def _lookup(seed: str) -> tuple[Address, ...]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from mesh.core.address import DEFAULT_PORT, Address, split_host_port
+from mesh.core.address import DEFAULT_PORT, Address, numeric_host, split_host_port
 from mesh.core.ids import NAME_CHARS_MAX, NodeId
 from mesh.errors import ConfigError
 from mesh.membership.profile import SwimConfig, profile
+from mesh.runtime.reach import Reach
 from mesh.version import __version__
 from mesh.wire.records import Card, Metadata, encode_card
 
@@ -79,6 +80,16 @@ class AgentSettings:
             return self.name
         return socket.gethostname().partition(".")[0][:NAME_CHARS_MAX] or "node"
 
+    def reach(self) -> Reach:
+        """Return how far the node may reach: without a key, loopback."""
+        return Reach()
+
+    def _check_reach(self, host: str, what: str, verb: str) -> None:
+        """Check what is numeric; a name is looked up later."""
+        numeric = numeric_host(host)
+        if numeric is not None:
+            self.reach().check(numeric, what, verb)
+
     def check(self) -> None:
         """Raise ConfigError for whatever is wrong; touches neither disk nor network."""
         self.swim()
@@ -86,9 +97,17 @@ class AgentSettings:
             host, port = split_host_port(seed)
             if not host or not port:
                 raise ConfigError(f"a seed is HOST or HOST:PORT with a port from 1, found {seed!r}")
+            self._check_reach(host, f"seed {seed}", "joined at")
+        if self.advertise is not None:
+            self._check_reach(self.advertise[0], f"--advertise {self.advertise[0]}", "advertised")
+        if self.found and self.expect:
+            raise ConfigError(
+                f"--found founds a mesh at once and --expect {self.expect} waits for others: one of the two is "
+                "expected, found both"
+            )
         if self.expect and not self.seeds:
             raise ConfigError(
-                "--expect needs seeds to meet at, found none; name them, or found with --found"
+                "--expect needs seeds to meet at, found none; name them, or leave --expect away to found at once"
             )
         if self.slots is not None and not 0 <= self.slots <= SLOTS_MAX:
             raise ConfigError(f"slots lie between 0 and {SLOTS_MAX}, found {self.slots}")
@@ -100,4 +119,9 @@ class AgentSettings:
             address=Address("::1", 65_535),
             meta=self.metadata(),
         )
-        encode_card(card)  # checks every part, and that they fit into one datagram together
+        try:
+            encode_card(card)  # checks every part, and that they fit into one datagram together
+        except UnicodeEncodeError as error:
+            raise ConfigError(
+                f"name, pool, class, labels and offers are expected as UTF-8 text, found {error.object[:40]!a}"
+            ) from error

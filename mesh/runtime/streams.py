@@ -20,6 +20,7 @@ from mesh.core.timers import Timers
 from mesh.errors import DecodeError, ForeignStreamError, TransportError
 from mesh.runtime.clock import Clock
 from mesh.runtime.deafness import Deafness
+from mesh.runtime.reach import Reach
 from mesh.wire.frames import FrameKind, FrameReader, exchange_frame, split_exchange
 from mesh.wire.packet import FRAME_BYTES_MAX
 
@@ -83,6 +84,7 @@ class Asker:
         limits: AskLimits | None = None,
         *,
         deafness: Deafness | None = None,
+        reach: Reach | None = None,
     ) -> None:
         self.counters = {
             "sent_frames": 0,
@@ -96,6 +98,7 @@ class Asker:
         self._on_reply = on_reply
         self._limits = limits or AskLimits()
         self._deafness = deafness or Deafness()
+        self._reach = reach or Reach()
         self._by_peer: dict[Address, _Connection] = {}
         self._by_id: dict[int, _Pending] = {}
         self._timers: Timers[int | _Connection] = Timers()
@@ -117,6 +120,9 @@ class Asker:
 
     def ask(self, effect: StartExchange) -> None:
         """Send a question; its answer comes by `on_reply`, perhaps before this returns."""
+        if not self._reach.admits(effect.to.host):
+            self._refuse(effect, "it is not on loopback, and without a key nothing is sent there")
+            return
         connection = self._by_peer.get(effect.to) or self._open(effect.to)
         limits = self._limits
         if connection is None:

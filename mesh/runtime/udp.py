@@ -16,6 +16,7 @@ import trio
 
 from mesh.core.address import Address, numeric_host
 from mesh.runtime.deafness import Deafness
+from mesh.runtime.reach import Reach
 
 BATCH_MAX: Final = 64
 RECEIVE_BUFFER_BYTES: Final = 4 * 1024 * 1024
@@ -25,7 +26,14 @@ _READ_BYTES: Final = 2_048  # more than a valid datagram has: a longer one is se
 class UdpSocket:
     """Owns a bound, non-blocking datagram socket and counts what passes."""
 
-    def __init__(self, sock: socket.socket, deafness: Deafness | None = None) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        deafness: Deafness | None = None,
+        *,
+        reach: Reach | None = None,
+    ) -> None:
+        self._reach = reach or Reach()
         self._sock = sock
         self._deafness = deafness or Deafness()
         self._is_v6 = sock.family == socket.AF_INET6
@@ -42,8 +50,10 @@ class UdpSocket:
         }
 
     def send(self, to: Address, data: bytes) -> None:
-        """Send now, or drop and count."""
+        """Send now, or drop and count: also what would go beyond this node's reach."""
         host = to.host
+        if not self._reach.admits(host):
+            return
         if self._is_v6 and ":" not in host:
             host = "::ffff:" + host
         try:

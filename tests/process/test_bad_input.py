@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import pytest
 
-from mesh.demo.fleet import Fleet, NodeProcess
+from mesh.fleet.fleet import Fleet, NodeProcess
 from mesh.wire.frames import FrameKind, FrameReader, exchange_frame, split_exchange
 from mesh.wire.packet import FRAME_BYTES_MAX, HEADER, MAGIC, VERSIONS
 
@@ -61,6 +61,12 @@ def assert_refused(found: subprocess.CompletedProcess[str], code: int, pattern: 
         (["--bind", "127.0.0.1:70000"], r"--bind: a port from 0 to 65535 .*'127.0.0.1:70000'.*"),
         (["--bind", "203.0.113.9:0"], r"--bind .*203\.0\.113\.9.*loopback.*"),
         (["--bind", "no.such.host.invalid:0"], r"--bind .*'no\.such\.host\.invalid'.*"),
+        (
+            ["--advertise", "192.0.2.7:21115"],
+            r"--advertise .*without a key only loopback.*192\.0\.2\.7.*",
+        ),
+        (["192.0.2.7:21115"], r"seed 192\.0\.2\.7:21115: without a key only loopback.*"),
+        (["--found", "--expect", "3", "127.0.0.1:1"], r"--found .* --expect 3 .*one of the two.*"),
         (["--advertise", "[::1"], r"--advertise: an IPv6 address is expected .*"),
         (["--profile", "fast"], r"a profile is one of local, lan, wan, found 'fast'.*"),
         (["--label", "gpu"], r"--label expects KEY=VALUE, found 'gpu'; write --label gpu=VALUE"),

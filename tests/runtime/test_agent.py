@@ -41,10 +41,10 @@ async def solo_agent(path: Path) -> AsyncIterator[tuple[Agent, Client]]:
     )
     data, endpoint, clock = (
         open_data_dir(path, time.time()),
-        open_endpoint(settings.bind),
+        open_endpoint(settings.bind, settings.reach()),
         system_clock(print),
     )
-    node = Node(_node_config(settings, data, endpoint, clock), 1)
+    node = Node(_node_config(settings, data, endpoint.address, clock), 1)
     null = os.open(os.devnull, os.O_WRONLY)
     agent = Agent(settings, data, node, clock, Console(null))
     with trio.fail_after(30):

@@ -14,13 +14,14 @@ from mesh.core.address import Address
 from mesh.errors import ConfigError, TransportError
 from mesh.runtime import endpoint as module
 from mesh.runtime.endpoint import advertised_address, open_endpoint
+from mesh.runtime.reach import Reach
 from mesh.runtime.resolver import Resolver
 from mesh.runtime.settings import AgentSettings
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.8.7", "::1", "localhost", ""])
 def test_loopback_is_bound_for_both_protocols_on_one_port(host: str) -> None:
-    endpoint = open_endpoint((host, 0))
+    endpoint = open_endpoint((host, 0), Reach())
     assert endpoint.udp.getsockname()[1] == endpoint.tcp.getsockname()[1] == endpoint.address.port
     assert endpoint.address.port > 0
     endpoint.close()
@@ -29,12 +30,12 @@ def test_loopback_is_bound_for_both_protocols_on_one_port(host: str) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7"])
 def test_only_loopback_may_be_bound_without_a_key(host: str) -> None:
     with pytest.raises(ConfigError, match="without a key only loopback may be bound"):
-        open_endpoint((host, 0))
+        open_endpoint((host, 0), Reach())
 
 
 def test_an_unknown_host_is_named() -> None:
     with pytest.raises(ConfigError, match=r"--bind needs.*found 'no such\.invalid'"):
-        open_endpoint(("no such.invalid", 0))
+        open_endpoint(("no such.invalid", 0), Reach())
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_DGRAM, socket.SOCK_STREAM])
@@ -45,7 +46,7 @@ def test_a_port_in_use_is_named_with_what_to_do(kind: socket.SocketKind) -> None
         if kind == socket.SOCK_STREAM:
             other.listen()
         with pytest.raises(TransportError, match=f"port {port} .* in use.*--bind") as caught:
-            open_endpoint(("127.0.0.1", port))
+            open_endpoint(("127.0.0.1", port), Reach())
     assert caught.value.errno == errno.EADDRINUSE
 
 
@@ -62,7 +63,7 @@ def test_a_free_udp_port_whose_tcp_twin_is_taken_is_not_used(
         return real(kind, host, port)
 
     monkeypatch.setattr(module, "_bind", bind)
-    endpoint = open_endpoint(("127.0.0.1", 0))
+    endpoint = open_endpoint(("127.0.0.1", 0), Reach())
     assert len(taken) == 3
     endpoint.close()
 
@@ -84,13 +85,32 @@ BOUND = Address("127.0.0.1", 7)
 def test_the_advertised_address(
     bound: Address, advertise: tuple[str, int] | None, seeds: tuple[str, ...], expected: Address
 ) -> None:
-    assert advertised_address(bound, advertise, seeds) == expected
+    lifted = Reach(is_loopback_only=False)
+    assert advertised_address(bound, advertise, seeds, lifted) == expected
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "224.0.0.1"])
 def test_an_address_that_nobody_can_send_to_is_not_advertised(host: str) -> None:
     with pytest.raises(ConfigError, match="--advertise needs"):
-        advertised_address(BOUND, (host, 1), ())
+        advertised_address(BOUND, (host, 1), (), Reach())
+
+
+@pytest.mark.parametrize("host", ["192.0.2.7", "255.255.255.255", "2001:db8::1"])
+def test_only_loopback_is_advertised_without_a_key(host: str) -> None:
+    with pytest.raises(ConfigError, match="without a key only loopback may be advertised"):
+        advertised_address(BOUND, (host, 1), (), Reach())
+
+
+@pytest.mark.parametrize(
+    ("host", "is_within"),
+    [("127.0.0.1", True), ("127.9.8.7", True), ("::1", True), ("192.0.2.1", False),
+     ("0.0.0.0", False), ("::", False), ("fe80::1%lo", False), ("localhost", False), ("", False)],
+)  # fmt: skip
+def test_reach_is_loopback_until_it_is_lifted(host: str, is_within: bool) -> None:
+    reach = Reach()
+    assert reach.admits(host) is is_within
+    assert reach.counters == {"refused_not_loopback": int(not is_within)}
+    assert Reach(is_loopback_only=False).admits(host)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +121,13 @@ def test_an_address_that_nobody_can_send_to_is_not_advertised(host: str) -> None
         ({"seeds": (":7946",)}, "a seed is HOST"),
         ({"seeds": ("host:0",)}, "a seed is HOST"),
         ({"expect": 3}, "--expect needs seeds"),
+        ({"expect": 3, "found": True, "seeds": ("127.0.0.1:1",)}, "one of the two is expected"),
+        ({"expect": 3, "found": True}, "one of the two is expected"),
+        ({"seeds": ("192.0.2.1:7946",)}, "without a key only loopback may be joined at"),
+        ({"advertise": ("192.0.2.1", 7946)}, "without a key only loopback may be advertised"),
+        ({"name": "\udce9"}, "UTF-8"),
+        ({"labels": {"\udce9": "1"}}, "UTF-8"),
+        ({"pool": "\udce9"}, "UTF-8"),
         ({"slots": -1}, "slots lie between"),
         ({"slots": 70_000}, "slots lie between"),
         ({"name": ""}, "name, labels, offers or address are not valid"),
@@ -139,7 +166,7 @@ async def test_a_seed_is_resolved_once_for_each_question(
 ) -> None:
     found: list[tuple[str, tuple[Address, ...]]] = []
     async with trio.open_nursery() as nursery:
-        resolver = Resolver(nursery, lambda asked, addresses: found.append((asked, addresses)))
+        resolver = Resolver(nursery, lambda *answer: found.append(answer), pytest.fail)
         resolver.resolve(seed)
         resolver.resolve(seed)
     assert found == [(seed, expected)]
@@ -148,5 +175,42 @@ async def test_a_seed_is_resolved_once_for_each_question(
 async def test_a_host_name_is_resolved_to_numbers() -> None:
     found: list[Address] = []
     async with trio.open_nursery() as nursery:
-        Resolver(nursery, lambda _, addresses: found.extend(addresses)).resolve("localhost:5")
+        report = Resolver(nursery, lambda _, addresses: found.extend(addresses), pytest.fail)
+        report.resolve("localhost:5")
     assert Address("127.0.0.1", 5) in found or Address("::1", 5) in found
+
+
+async def test_a_seed_that_stands_for_another_host_is_said_once_and_not_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def lookup(_: str) -> tuple[Address, ...]:
+        return (Address("192.0.2.9", 5), Address("127.0.0.1", 5))
+
+    monkeypatch.setattr("mesh.runtime.resolver._lookup", lookup)
+    found: list[tuple[str, tuple[Address, ...]]] = []
+    said: list[str] = []
+    reach = Reach()
+    async with trio.open_nursery() as nursery:
+        resolver = Resolver(nursery, lambda *answer: found.append(answer), said.append, reach)
+        resolver.resolve("far.example:5")
+    async with trio.open_nursery() as nursery:
+        resolver._nursery = nursery
+        resolver.resolve("far.example:5")
+    assert found == [("far.example:5", (Address("127.0.0.1", 5),))] * 2
+    assert len(said) == 1
+    assert "192.0.2.9" in said[0]
+    assert reach.counters["refused_not_loopback"] == 2
+
+
+@pytest.mark.parametrize("error", [OSError("no"), RuntimeError("can't start new thread")])
+async def test_whatever_keeps_a_name_from_being_found_it_is_not_found(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def lookup(_: str) -> tuple[Address, ...]:
+        raise error
+
+    monkeypatch.setattr("mesh.runtime.resolver._lookup", lookup)
+    found: list[tuple[str, tuple[Address, ...]]] = []
+    async with trio.open_nursery() as nursery:
+        Resolver(nursery, lambda *answer: found.append(answer), pytest.fail).resolve("a:5")
+    assert found == [("a:5", ())]

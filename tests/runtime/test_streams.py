@@ -362,3 +362,11 @@ async def test_running_out_of_descriptors_is_survived_and_said_once(
     assert peer.listener.counters["accept_errors"] == 3
     assert len(peer.said) == 1
     assert "Too many open files" in peer.said[0]
+
+
+async def test_nobody_beyond_loopback_is_dialled() -> None:
+    async with asking() as (asker, replies):
+        asker.ask(StartExchange(1, Address("192.0.2.1", 9), b"secret", 5.0))
+        error = await replies.error_of(1)
+        assert "not on loopback" in str(error)
+        assert asker._reach.counters["refused_not_loopback"] == 1

@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from mesh.core.address import Address
+from mesh.runtime.reach import Reach
 from mesh.runtime.udp import BATCH_MAX, UdpSocket
 
 
@@ -113,4 +114,15 @@ def test_a_full_socket_drops_and_counts(monkeypatch: pytest.MonkeyPatch) -> None
     udp = UdpSocket(sock)
     udp.send(Address("127.0.0.1", 9), b"x")
     assert udp.counters["dropped_send_full"] == 1
+    udp.close()
+
+
+async def test_nothing_is_sent_beyond_loopback() -> None:
+    reach = Reach()
+    udp = UdpSocket(bound(), reach=reach)
+    udp.send(Address("192.0.2.1", 9), b"x")
+    udp.send(Address("255.255.255.255", 9), b"x")
+    assert reach.counters["refused_not_loopback"] == 2
+    assert udp.counters["sent_datagrams"] == 0
+    assert udp.counters["dropped_send_error"] == 0
     udp.close()
