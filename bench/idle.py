@@ -16,7 +16,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mesh.demo.fleet import Fleet, NodeProcess
+from mesh.fleet.fleet import Fleet, NodeProcess
 
 SETTLE_S = 3.0
 

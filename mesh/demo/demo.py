@@ -8,22 +8,20 @@ lives in the memory of the node that took it, so the two that took them must sur
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from mesh.demo.display import Display, open_display
-from mesh.demo.fleet import Fleet, NodeProcess, wait_until
 from mesh.demo.job import Digest, counted_lines
 from mesh.demo.summary import Verdict, judge, summary_text
 from mesh.demo.survey import Survey, survey
 from mesh.demo.witness import Collector, Witness
 from mesh.errors import MeshError
+from mesh.fleet.clearing import signals_as_exits, wait_until
+from mesh.fleet.fleet import Fleet, NodeProcess
 
 KEEPERS: Final = ("alpha", "beta")
 VICTIM: Final = "gamma"
@@ -68,7 +66,7 @@ class Run:
 def run_demo(directory: Path | None, *, files_max: int | None = None, is_kept: bool = False) -> int:
     """Play the demo and return 0 if every result is right and all survivors noticed the death."""
     work = survey(directory, files_max)
-    with _signals_as_exits(), Fleet("local", is_kept=is_kept) as fleet, open_display() as display:
+    with signals_as_exits(), Fleet("local", is_kept=is_kept) as fleet, open_display() as display:
         run = Run(work=work, fleet=fleet, display=display)
         for step in (start_nodes, submit_work, kill_one, hear_witnesses, collect_results):
             step(run)
@@ -198,18 +196,3 @@ def _progress(run: Run, wait_s: float) -> int:
         raise DemoError(run.tasks.failures[0])
     run.display.progress(done, len(run.work.batches))
     return done
-
-
-@contextmanager
-def _signals_as_exits() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP unwind the stack as Ctrl-C does, so that everything is cleared away."""
-
-    def leave(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = [(number, signal.signal(number, leave)) for number in (signal.SIGTERM, signal.SIGHUP)]
-    try:
-        yield
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)

@@ -9,8 +9,8 @@ import queue
 import threading
 from typing import Any, Final
 
-from mesh.demo.fleet import NodeProcess
 from mesh.errors import MeshError
+from mesh.fleet.fleet import NodeProcess
 
 EVENTS_MAX: Final = 1_000
 COLLECTORS_PER_NODE: Final = 4

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from mesh.demo.fleet import Fleet, marked_pids
+from mesh.fleet.clearing import marked_pids
+from mesh.fleet.fleet import Fleet
 
 Mesh: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 import pytest
 
-from mesh.demo.fleet import Fleet, NodeProcess, wait_until
+from mesh.fleet.clearing import wait_until
+from mesh.fleet.fleet import Fleet, NodeProcess
 
 Mesh: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import pytest
 
-from mesh.demo.fleet import Fleet, NodeProcess
+from mesh.fleet.fleet import Fleet, NodeProcess
 
 Mesh: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import pytest
 
-from mesh.demo.fleet import marked_pids, wait_until
+from mesh.fleet.clearing import marked_pids, wait_until
 
 Start: TypeAlias = Callable[..., subprocess.Popen[bytes]]
 

@@ -9,8 +9,9 @@ import time
 import pytest
 
 from mesh.core.address import split_host_port
-from mesh.demo.fleet import Fleet, NodeProcess, wait_until
 from mesh.demo.witness import Witness
+from mesh.fleet.clearing import wait_until
+from mesh.fleet.fleet import Fleet, NodeProcess
 from mesh.membership.profile import profile
 
 NAMES = tuple(f"n{number}" for number in range(1, 9))

@@ -12,8 +12,9 @@ import pytest
 
 from mesh.core.address import Address, split_host_port
 from mesh.core.ids import MeshId, NodeId
-from mesh.demo.fleet import Fleet, NodeProcess, wait_until
 from mesh.demo.witness import Witness
+from mesh.fleet.clearing import wait_until
+from mesh.fleet.fleet import Fleet, NodeProcess
 from mesh.wire.frames import FrameKind, FrameReader, exchange_frame, frame, split_exchange
 from mesh.wire.packet import (
     DATAGRAM_BYTES_MAX,

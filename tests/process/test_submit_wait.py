@@ -13,7 +13,8 @@ from typing import IO, TypeAlias
 
 import pytest
 
-from mesh.demo.fleet import Fleet, wait_until
+from mesh.fleet.clearing import wait_until
+from mesh.fleet.fleet import Fleet
 
 Start: TypeAlias = Callable[..., subprocess.Popen[bytes]]
 

@@ -20,7 +20,8 @@ from typing import Self
 import pytest
 
 from mesh.client import Client
-from mesh.demo.fleet import Fleet, marked_pids, wait_until
+from mesh.fleet.clearing import marked_pids, wait_until
+from mesh.fleet.fleet import Fleet
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 TIMEOUT_S = 30.0

@@ -23,7 +23,7 @@ from typing import Any, Self
 
 import pytest
 
-from mesh.demo.fleet import Fleet
+from mesh.fleet.fleet import Fleet
 from tests.process.views_server import ViewsServer
 from tests.unit.tui.boards import member_json, view_json
 

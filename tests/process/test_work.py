@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mesh.demo.fleet import Fleet, NodeProcess, wait_until
+from mesh.fleet.clearing import wait_until
+from mesh.fleet.fleet import Fleet, NodeProcess
 
 TASKS = 200
 TERMINAL = {"done", "failed", "cancelled"}

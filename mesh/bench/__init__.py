@@ -1,0 +1,1 @@
+"""Benchmarks of real nodes, side by side with their peers."""
