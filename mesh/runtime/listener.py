@@ -1,8 +1,10 @@
 """Exchanges on TCP, the answering half: many bounded connections, one reply per request.
 
 A stranger can hold a connection, not the node: the first frame must be short and come soon, every
-frame must end in time, half-received bytes are bounded for all connections together, and when all
-places are taken the one idle for longest goes first. A broken frame costs its own connection only.
+frame must end in time, and half-received bytes are bounded for all connections together. When all
+places are taken, those go first that were never answered anything; of the others the one idle for
+longest; then one that began a frame and got nowhere with it. So whoever only holds connections open
+shuts out others of its kind, and no member. A broken frame costs its own connection only.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Final, TypeAlias
 
 import trio
 
-from mesh.core.address import Address, numeric_host
+from mesh.core.address import Address, is_loopback, numeric_host
 from mesh.errors import DecodeError
 from mesh.runtime.clock import Clock
 from mesh.runtime.deafness import Deafness
@@ -43,14 +45,17 @@ class ListenLimits:
     idle_s: float = 60.0
     """Longer than the asker's own idle time, so that it is the asker who closes. 10 to 600."""
 
+    stalled_s: float = 5.0
+    """A frame that was begun and has not ended for so long may cost its connection its place. 1 to 30."""
+
     connections_max: int = 512
-    """At the limit the one idle for longest is closed; when none is idle, the newcomer."""
+    """At the limit another one is closed (the module says which); when there is none, the newcomer."""
 
     connections_per_host_max: int = 64
-    """The same for one source host."""
+    """The same for one source host. Not for loopback: there every member has the same host."""
 
     held_bytes_max: int = 64 * 1024 * 1024
-    """Half-received frames of all connections together; who exceeds it is closed."""
+    """Half-received frames of all connections together; beyond it the one that holds most is closed."""
 
     accept_pause_s: float = 0.5
     """The wait after the system had no descriptor for a new connection. 0.1 to 5."""
@@ -60,8 +65,9 @@ class ListenLimits:
 class _Connection:
     source: Address
     stream: trio.SocketStream
-    used_at: float
-    is_busy: bool = False
+    used_at: float  # when it was opened, or a frame last ended
+    is_known: bool = False  # it was answered: whoever it is, it speaks our language
+    is_busy: bool = False  # a frame was begun, or a reply is under way
     held_bytes: int = 0
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
 
@@ -130,25 +136,32 @@ class Listener:
                 f"no new connection can be taken ({error.strerror}): fewer open files are expected, or a higher limit "
                 "(ulimit -n); trying on"
             )
-        self._close_longest_idle(list(self._connections))
+        self._close_one(list(self._connections))
         await trio.sleep(self._limits.accept_pause_s)
 
     def _make_room(self, host: str) -> bool:
-        if self._per_host[host] >= self._limits.connections_per_host_max:
-            return self._close_longest_idle([c for c in self._connections if c.source.host == host])
-        if len(self._connections) >= self._limits.connections_max:
-            return self._close_longest_idle(list(self._connections))
+        limits = self._limits
+        if self._per_host[host] >= limits.connections_per_host_max and not is_loopback(host):
+            return self._close_one([c for c in self._connections if c.source.host == host])
+        if len(self._connections) >= limits.connections_max:
+            return self._close_one(list(self._connections))
         return True
 
-    def _close_longest_idle(self, among: list[_Connection]) -> bool:
-        idle = [connection for connection in among if not connection.is_busy]
-        if not idle:
-            return False
-        oldest = min(idle, key=lambda connection: connection.used_at)
+    def _close_one(self, among: list[_Connection]) -> bool:
+        """Close the connection that can best be spared; False: none can."""
+        stalled_since = self._clock() - self._limits.stalled_s
+        unknown = [c for c in among if not c.is_known]
+        idle = [c for c in among if not c.is_busy]
+        stalled = [c for c in among if c.used_at <= stalled_since]
+        spare = unknown or idle or stalled
+        if spare:
+            self._close(min(spare, key=lambda connection: connection.used_at))
+        return bool(spare)
+
+    def _close(self, connection: _Connection) -> None:
         self.counters["dropped_full"] += 1
-        oldest.scope.cancel()
-        self._forget(oldest)
-        return True
+        connection.scope.cancel()
+        self._forget(connection)
 
     def _forget(self, connection: _Connection) -> None:
         if connection in self._connections:
@@ -194,6 +207,8 @@ class Listener:
             bodies = reader.feed(data)
             self._hold(connection, len(data) - sum(len(body) + 4 for body in bodies))
             connection.is_busy = not reader.is_empty
+            if bodies:
+                connection.used_at = self._clock()
             for body in bodies:
                 if not await self._answer(connection, body):
                     return
@@ -203,10 +218,16 @@ class Listener:
                 deadline = trio.current_time() + limits.frame_s
 
     def _hold(self, connection: _Connection, more_bytes: int) -> None:
+        if connection not in self._connections:  # closed for another's sake, and about to notice
+            return
         connection.held_bytes += more_bytes
         self._held_bytes += more_bytes
-        if more_bytes > 0 and self._held_bytes > self._limits.held_bytes_max:
-            raise trio.TooSlowError
+        while more_bytes > 0 and self._held_bytes > self._limits.held_bytes_max:
+            # Whoever was never answered first: a stranger's bytes must not cost a member's.
+            most = max(self._connections, key=lambda c: (not c.is_known, c.held_bytes))
+            self._close(most)
+            if most is connection:
+                raise trio.TooSlowError
 
     async def _answer(
         self, connection: _Connection, body: bytes, *, is_first: bool = False
@@ -225,6 +246,7 @@ class Listener:
         reply = self._on_request(connection.source, packet)
         if not reply:
             return False
+        connection.is_known = True
         data = exchange_frame(wire_id, FrameKind.REPLY, reply)
         was_busy, connection.is_busy = connection.is_busy, True
         with trio.fail_after(self._limits.frame_s):

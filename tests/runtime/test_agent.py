@@ -112,15 +112,6 @@ async def test_work_is_submitted_followed_listed_and_cancelled(tmp_path: Path) -
             await do(client.call, "task", id="no such task")
 
 
-async def test_long_output_streams_whole(tmp_path: Path) -> None:
-    async with solo(tmp_path) as client:
-        script = "head -c 3000000 /dev/zero"
-        task_id = (await do(client.call, "submit", argv=["sh", "-c", script]))["id"]
-        items, task = await finished(client, task_id)
-        assert sum(len(item["data"]) for item in items) == 3_000_000
-        assert task["state"] == "done"
-
-
 @pytest.mark.parametrize(
     "request_",
     [
