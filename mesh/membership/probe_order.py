@@ -28,6 +28,10 @@ class ProbeOrder:
         """Give a new member a random place in the rest of this round."""
         self._left.insert(self._rng.randint(0, len(self._left)), node_id)
 
+    def hasten(self, node_id: NodeId) -> None:
+        """Make a member the next one."""
+        self._left.append(node_id)
+
     def next(self, table: MemberTable) -> Member | None:
         """Return the next living member, starting a new round when this one is over; None if nobody lives."""
         for _ in range(2):

@@ -6,41 +6,50 @@
 
 This machine only finds out who does not answer; what follows from that is not decided here.
 
-Source: [SWIM §3.1] ping and ping-req. Deviation: the fallback over TCP (for networks that lose UDP
+Period and timeout are stretched by the node's own health score.
+
+Source: [SWIM §3.1] ping and ping-req; nacks and the score [Lifeguard §IV.A], the suspect told first
+[Lifeguard §IV.C]. Deviation: the fallback over TCP (for networks that lose UDP
 only) follows memberlist.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from mesh.core.address import Address
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
+from mesh.membership.awareness import Awareness
 from mesh.membership.identity import Identity
 from mesh.membership.member import Member
 from mesh.membership.outbox import Outbox
 from mesh.membership.probe_order import ProbeOrder
 from mesh.membership.profile import SwimConfig
 from mesh.membership.table import MemberTable
-from mesh.wire.swim_messages import Ack, Ping, PingReq
+from mesh.wire.records import State
+from mesh.wire.swim_messages import Ack, Nack, Ping, PingReq, Suspect
 
 RELAYS_MAX: Final = 1024
+NACK_SHARE: Final = 0.8
+"""A relay says nack after this share of the direct timeout, so that it arrives before the verdict."""
+
 _PERIOD: Final = "period"
 _TIMEOUT: Final = "timeout"
 
 
 @dataclass(slots=True)
 class Probe:
-    """The probe under way. `relays` are the names of those asked to help."""
+    """The probe under way. `relays` are those asked to help, by id; `answered` those that said nack."""
 
     seq: int
     node_id: NodeId
     boot: int
     sent_at: float
-    relays: tuple[str, ...] = ()
+    relays: dict[NodeId, str] = field(default_factory=dict)
+    answered: dict[NodeId, None] = field(default_factory=dict)
     is_indirect: bool = False
 
 
@@ -72,6 +81,7 @@ class Prober:
         table: MemberTable,
         outbox: Outbox,
         order: ProbeOrder,
+        awareness: Awareness,
         rng: random.Random,
     ) -> None:
         self._config = config
@@ -79,9 +89,10 @@ class Prober:
         self._table = table
         self._outbox = outbox
         self._order = order
+        self._awareness = awareness
         self._rng = rng
         self._seq = rng.getrandbits(32)
-        self._timers: Timers[str] = Timers()
+        self._timers: Timers[str | int] = Timers()  # a number: a relayed seq, due for its nack
         self._probe: Probe | None = None
         self._relayed: dict[int, _Relay] = {}  # by our own seq, oldest first
         self.heard: list[NodeId] = []
@@ -92,13 +103,20 @@ class Prober:
     def start(self, now: float) -> None:
         """Begin the protocol periods, at a random phase."""
         if _PERIOD not in self._timers:
-            self._timers.set(_PERIOD, now + self._rng.random() * self._config.probe_interval_s)
+            self._timers.set(_PERIOD, now + self._rng.random() * self._period_s)
 
     def stop(self) -> None:
         """Probe no more; pings are still answered."""
         self._timers.cancel(_PERIOD)
         self._timers.cancel(_TIMEOUT)
         self._probe = None
+
+    def void(self, now: float) -> None:
+        """Forget the probe under way: this node was away and may have missed the answer."""
+        if self._probe is not None:
+            self._probe = None
+            self._timers.cancel(_TIMEOUT)
+            self._timers.set(_PERIOD, now + self._rng.random() * self._config.probe_timeout_s)
 
     def next_deadline(self) -> float | None:
         """Return when this machine wants to be called next."""
@@ -109,13 +127,14 @@ class Prober:
         silent = None
         due = self._timers.take_due(now)
         for key in due:
-            if key == _PERIOD and self._probe is not None and _TIMEOUT in due:
+            if isinstance(key, int):
+                self._say_nack(key)
+            elif key == _PERIOD and self._probe is not None and _TIMEOUT in due:
                 # Called late, for both at once: those just asked get their time all the same.
-                rest_s = self._config.probe_interval_s - self._config.probe_timeout_s
-                self._timers.set(_PERIOD, now + rest_s)
+                self._timers.set(_PERIOD, now + self._period_s - self._timeout_s)
             elif key == _PERIOD:
                 silent = self._finish()
-                self._timers.set(_PERIOD, now + self._config.probe_interval_s)
+                self._timers.set(_PERIOD, now + self._period_s)
                 self._begin(now)
             elif self._probe is not None:
                 self._ask_others(self._probe)
@@ -138,13 +157,23 @@ class Prober:
         card = self._identity.card
         return Ack(seq, card.node_id, card.boot, card.incarnation, self._identity.vitals)
 
-    def on_ping_req(self, source: Address, message: PingReq) -> None:
-        """Ping the target for the asker."""
+    def on_ping_req(self, now: float, source: Address, message: PingReq) -> None:
+        """Ping the target for the asker, and tell the asker in time if there is no answer."""
         seq = self._next_seq()
         if len(self._relayed) >= RELAYS_MAX:
-            del self._relayed[next(iter(self._relayed))]
+            oldest = next(iter(self._relayed))
+            del self._relayed[oldest]
+            self._timers.cancel(oldest)
         self._relayed[seq] = _Relay(source, message.seq, message.target)
+        if self._config.lifeguard.has_nacks:
+            self._timers.set(seq, now + NACK_SHARE * self._config.probe_timeout_s)
         self._outbox.send(message.address, self._ping(seq, message.target))
+
+    def on_nack(self, sender: NodeId, message: Nack) -> None:
+        """Take a relay's word that it had no answer either."""
+        probe = self._probe
+        if probe is not None and message.seq == probe.seq and sender in probe.relays:
+            probe.answered[sender] = None
 
     def on_ack(self, now: float, sender: NodeId, message: Ack) -> None:
         """Take an ack: of the probe under way, or one to pass on."""
@@ -158,14 +187,24 @@ class Prober:
                 member.measure(max(0.0, now - probe.sent_at))
             self._probe = None
             self._timers.cancel(_TIMEOUT)
+            self._awareness.note(-1)
             return
         relay = self._relayed.get(message.seq)
         if relay is not None and relay.target == message.subject:
             del self._relayed[message.seq]
+            self._timers.cancel(message.seq)
             passed_on = Ack(
                 relay.seq, message.subject, message.boot, message.incarnation, message.vitals
             )
             self._outbox.send(relay.requester, passed_on)
+
+    @property
+    def _period_s(self) -> float:
+        return self._config.probe_interval_s * self._awareness.scale
+
+    @property
+    def _timeout_s(self) -> float:
+        return self._config.probe_timeout_s * self._awareness.scale
 
     def _ping(self, seq: int, target: NodeId) -> Ping:
         return Ping(seq, target, self._table.view_digest)
@@ -179,8 +218,17 @@ class Prober:
         if member is None:
             return
         self._probe = Probe(self._next_seq(), member.node_id, member.boot, now)
-        self._timers.set(_TIMEOUT, now + self._config.probe_timeout_s)
-        self._outbox.send(member.address, self._ping(self._probe.seq, member.node_id))
+        self._timers.set(_TIMEOUT, now + self._timeout_s)
+        also = self._accusation_of(member)
+        ping = self._ping(self._probe.seq, member.node_id)
+        self._outbox.send(member.address, ping, *also, about=member.node_id if also else None)
+
+    def _accusation_of(self, member: Member) -> tuple[Suspect, ...]:
+        """Return what a suspect must hear first, so that it can refute at once."""
+        if member.state is not State.SUSPECT or not self._config.lifeguard.tells_suspect:
+            return ()
+        me = self._identity.node_id
+        return (Suspect(member.node_id, member.boot, member.incarnation, me),)
 
     def _ask_others(self, probe: Probe) -> None:
         member = self._table.get(probe.node_id)
@@ -190,11 +238,16 @@ class Prober:
         for helper in helpers:
             request = PingReq(probe.seq, probe.node_id, member.address)
             self._outbox.send(helper.address, request)
-        rest_s = self._config.probe_interval_s - self._config.probe_timeout_s
         ping = self._ping(probe.seq, probe.node_id)
+        rest_s = self._period_s - self._timeout_s
         self._outbox.ask(member.address, ping, ("fallback", probe.seq), rest_s)
         probe.is_indirect = True
-        probe.relays = tuple(helper.name for helper in helpers)
+        probe.relays = {helper.node_id: helper.name for helper in helpers}
+
+    def _say_nack(self, seq: int) -> None:
+        relay = self._relayed.get(seq)
+        if relay is not None:  # it stays: an ack that comes after all is still passed on
+            self._outbox.send(relay.requester, Nack(relay.seq))
 
     def _finish(self) -> Silent | None:
         probe, self._probe = self._probe, None
@@ -204,8 +257,10 @@ class Prober:
         member = self._table.get(probe.node_id)
         if member is None or not member.is_living or member.boot != probe.boot:
             return None
-        evidence = [f"no answer to a ping within {self._config.probe_timeout_s:g} s"]
+        missed = len(probe.relays) - len(probe.answered) if self._config.lifeguard.has_nacks else 1
+        self._awareness.note(missed if probe.relays else 1)
+        evidence = [f"no answer to a ping within {self._timeout_s:g} s"]
         if probe.is_indirect:
-            through = ", ".join(probe.relays) or "nobody, there is no other"
+            through = ", ".join(probe.relays.values()) or "nobody, there is no other"
             evidence += [f"no answer through {through}", "no answer over TCP"]
         return Silent(member, tuple(evidence))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from mesh.errors import ConfigError
+from mesh.membership.lifeguard import LifeguardConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +70,14 @@ class SwimConfig:
     told_dead_max: int = 3
     """How many of those that died lately a round of gossip tells too: they may only be cut off."""
 
+    lifeguard: LifeguardConfig = field(default_factory=LifeguardConfig)
+    """Which parts of Lifeguard, and of ours beyond it, are at work."""
+
     reconnect_members_max: int = 1_000
     """Of the dead, how many (the latest) are tried again."""
 
     def suspicion_s(self, size: int) -> float:
-        """Return the seconds from suspicion to death in a mesh of `size` members.
+        """Return the least seconds from suspicion to death in a mesh of `size` members.
 
         It grows with the logarithm of the size, as does the time a refutation takes to spread.
         Deviation: [SWIM §4.2] leaves the timeout open; the form follows memberlist.
@@ -82,6 +86,10 @@ class SwimConfig:
         return max(
             self.pause_tolerance_s, self.suspicion_multiplier * scale * self.probe_interval_s
         )
+
+    def longest_suspicion_s(self, size: int) -> float:
+        """Return the seconds from suspicion to death where no other observer shares the suspicion."""
+        return self.suspicion_s(size) * self.lifeguard.suspicion_factor
 
     def check(self) -> None:
         """Raise ConfigError if one setting contradicts another."""
@@ -96,6 +104,7 @@ class SwimConfig:
                 "news_delay_s must not exceed gossip_interval_s",
             ),
             (0 <= self.indirect_probes <= 8, "indirect_probes must lie between 0 and 8"),
+            (self.lifeguard.suspicion_factor >= 1, "suspicion_factor must be at least 1"),
             (1 <= self.gossip_fanout <= 8, "gossip_fanout must lie between 1 and 8"),
             (
                 self.left_retention_s > self.sync_interval_s,

@@ -9,28 +9,46 @@ Source: refutation by incarnation [SWIM §4.2].
 
 from __future__ import annotations
 
+from typing import Final
+
 from mesh.core.effects import Emit, Persist, Stop
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import format_id
+from mesh.membership.awareness import Awareness
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.identity import Identity
 from mesh.membership.outbox import Outbox
+from mesh.membership.pace import Pace
 from mesh.membership.table import MemberTable
 from mesh.wire.packet import encode_message
 from mesh.wire.records import Card, Cause, State
 from mesh.wire.swim_messages import Alive, Dead, Left, Suspect
+
+REFUTATIONS_S: Final = 5.0
+REFUTATIONS_BURST: Final = 5
+"""A mesh that accuses this node all the time is answered at a bounded pace."""
 
 
 class Refutation:
     """Speaks for this node. `impossible` counts what could only be said by mistake or malice."""
 
     def __init__(
-        self, *, identity: Identity, table: MemberTable, news: Dissemination, outbox: Outbox
+        self,
+        *,
+        identity: Identity,
+        table: MemberTable,
+        news: Dissemination,
+        outbox: Outbox,
+        awareness: Awareness,
     ) -> None:
         self._identity = identity
         self._table = table
         self._news = news
         self._outbox = outbox
+        self._awareness = awareness
+        self._owed: tuple[int, str, str] | None = None
+        self._owed_at = 0.0
+        self.pace = Pace(rate_s=REFUTATIONS_S, burst=REFUTATIONS_BURST)
         self.impossible = 0
 
     def announce(self, now: float) -> None:
@@ -73,13 +91,29 @@ class Refutation:
         if message.boot > mine.boot and not isinstance(message, Suspect):
             self._outrank(now, message.boot)
         elif message.boot == mine.boot and message.incarnation >= mine.incarnation:
-            if not self._identity.refute(message.incarnation):
-                self.impossible += 1
-                return
-            self.announce(now)
-            said = type(message).__name__.lower()
-            text = f"refuted '{said}', said of this node by {accuser}"
-            self._emit(EventKind.REFUTE, text)
+            self._owed = (message.incarnation, type(message).__name__.lower(), accuser)
+            self.handle_timeout(now)
+
+    def next_deadline(self) -> float | None:
+        """Return when a refutation that had to wait is due."""
+        return None if self._owed is None else self._owed_at
+
+    def handle_timeout(self, now: float) -> None:
+        """Refute what is still to be refuted, if the pace allows it."""
+        if self._owed is None:
+            return
+        if not self.pace.allows(now):
+            self._owed_at = self.pace.next_at(now)
+            return
+        (incarnation, said, accuser), self._owed = self._owed, None
+        if incarnation < self._identity.card.incarnation:
+            return
+        if not self._identity.refute(incarnation):
+            self.impossible += 1
+            return
+        self.announce(now)
+        self._awareness.note(1)
+        self._emit(EventKind.REFUTE, f"refuted '{said}', said of this node by {accuser}")
 
     def on_ended(self, now: float, boot: int) -> None:
         """Take the news that a session of this node's id is over."""

@@ -13,15 +13,21 @@ Source: [SWIM §4.2]. The treatment of deaths in anti-entropy follows memberlist
 
 from __future__ import annotations
 
+import random
+from typing import Final
+
 from mesh.core.effects import Emit
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NodeId, format_id
+from mesh.membership.awareness import Awareness
 from mesh.membership.dissemination import Dissemination
+from mesh.membership.flaps import FLAPS_MIN, WINDOW_S, Flaps
 from mesh.membership.identity import Identity
 from mesh.membership.member import Change, Member
 from mesh.membership.names import Names
 from mesh.membership.observed import event_of
 from mesh.membership.outbox import Outbox
+from mesh.membership.pace import Pace
 from mesh.membership.probe_order import ProbeOrder
 from mesh.membership.profile import SwimConfig
 from mesh.membership.refutation import Refutation
@@ -30,6 +36,13 @@ from mesh.membership.table import MemberTable
 from mesh.wire.packet import encode_message
 from mesh.wire.records import Card, Cause, Rank, Standing, State, decode_card, is_proof
 from mesh.wire.swim_messages import Alive, Dead, Left, Suspect
+
+SUSPICIONS_S: Final = 10.0
+SUSPICIONS_BURST: Final = 20
+"""A node accuses at a bounded pace, whatever happens to it."""
+
+HASTENED: Final = 2
+"""For each confirmation that is wanted, so many of those who hear of a suspicion probe the suspect next."""
 
 
 class Rumours:
@@ -44,6 +57,8 @@ class Rumours:
         news: Dissemination,
         outbox: Outbox,
         order: ProbeOrder,
+        awareness: Awareness,
+        rng: random.Random,
     ) -> None:
         self._config = config
         self._identity = identity
@@ -51,10 +66,20 @@ class Rumours:
         self._news = news
         self._outbox = outbox
         self._order = order
-        self.refutation = Refutation(identity=identity, table=table, news=news, outbox=outbox)
+        self._rng = rng
+        self.refutation = Refutation(
+            identity=identity, table=table, news=news, outbox=outbox, awareness=awareness
+        )
         self.suspicions = Suspicions()
+        self.flaps = Flaps()
+        self.pace = Pace(rate_s=SUSPICIONS_S, burst=SUSPICIONS_BURST)
         self.names = Names()
         self.changes: list[Change] = []
+
+    @property
+    def own_id(self) -> NodeId:
+        """This node's id."""
+        return self._identity.node_id
 
     # What others say.
 
@@ -125,7 +150,9 @@ class Rumours:
             self._outbox.do(Emit(_name_conflict(card, State.ALIVE, rival)))
 
     def suspect(self, now: float, member: Member, evidence: tuple[str, ...]) -> None:
-        """Suspect a member that answered no probe."""
+        """Suspect a member that answered no probe, at a bounded pace: a silent mesh is probed again anyway."""
+        if not self.pace.allows(now):
+            return
         me = self._identity.node_id
         message = Suspect(member.node_id, member.boot, member.incarnation, me)
         self._on_verdict(now, message, (State.SUSPECT, Cause.NONE), evidence, me)
@@ -135,9 +162,11 @@ class Rumours:
         member = self._table.get(suspected.node_id)
         if member is None or member.state is not State.SUSPECT:
             return
-        waited = f"no refutation within {suspected.deadline - suspected.opened_at:.1f} s"
+        shared = [self._name(accuser) for accuser in suspected.accusers]
+        by = f"accused by {', '.join(shared)}" if shared else "the accuser is not known"
+        waited = f"no refutation within {suspected.timeout_s:.1f} s"
         message = self.verdict_on(member, Cause.SILENT)
-        evidence = (waited, *suspected.evidence)
+        evidence = (waited, by, *suspected.evidence)
         self._on_verdict(now, message, (State.DEAD, Cause.SILENT), evidence, message.accuser)
 
     def verdict_on(self, member: Member, cause: Cause) -> Dead:
@@ -161,10 +190,21 @@ class Rumours:
         rank: Rank = (message.boot, message.incarnation, *verdict)
         change = self._table.apply_verdict(now, message.node_id, rank)
         if change is None:
-            self._remind(message)
+            if not self._confirm(message, accuser):
+                self._remind(message)
             return
         self._news.add(message.node_id, encode_message(message))
         self._note(now, change, evidence, accuser)
+
+    def _confirm(self, message: Suspect | Dead | Left, accuser: NodeId) -> bool:
+        """Note that another observer shares an open suspicion, and pass that on while it counts."""
+        node_id = message.node_id
+        is_same = isinstance(message, Suspect) and self.suspicions.is_open(
+            node_id, message.boot, message.incarnation
+        )
+        if is_same and self.suspicions.confirm(node_id, accuser):
+            self._news.add(node_id, encode_message(message))
+        return is_same
 
     def _remind(self, message: Suspect | Dead | Left) -> None:
         """Whoever accuses a session that has left missed its farewell, and nobody else will tell."""
@@ -211,20 +251,11 @@ class Rumours:
         if state is not State.SUSPECT:
             self.suspicions.close(card.node_id)
         elif not self.suspicions.is_open(card.node_id, boot, incarnation):
-            deadline = now + self._config.suspicion_s(self._table.size)
-            self.suspicions.open(
-                Suspected(
-                    node_id=card.node_id,
-                    boot=boot,
-                    incarnation=incarnation,
-                    accuser=accuser,
-                    opened_at=now,
-                    deadline=deadline,
-                    evidence=evidence,
-                )
-            )
+            self._suspect(now, change, evidence, accuser)
         if change.is_living and not _was_living(change):
             self._order.insert(card.node_id)
+        if change.before is not None and change.is_living != _was_living(change):
+            self._note_flap(now, card)
         self.changes.append(change)
         event = event_of(change, evidence)
         if event is not None:
@@ -232,6 +263,40 @@ class Rumours:
         rival = self.names.file(card, is_living=change.is_living)
         if rival is not None:
             self._outbox.do(Emit(_name_conflict(card, state, rival)))
+
+    def _suspect(
+        self, now: float, change: Change, evidence: tuple[str, ...], accuser: NodeId | None
+    ) -> None:
+        """Open the suspicion that a change is about; perhaps look for oneself next."""
+        config, size = self._config, self._table.size
+        others = size - 2  # whoever could share it: neither the suspect nor the first accuser
+        enough = config.lifeguard.confirmations if others >= config.lifeguard.confirmations else 0
+        node_id = change.card.node_id
+        self.suspicions.open(
+            Suspected(
+                node_id=node_id,
+                boot=change.after[0],
+                incarnation=change.after[1],
+                opened_at=now,
+                shortest_s=config.suspicion_s(size),
+                longest_s=config.longest_suspicion_s(size),
+                enough=enough,
+                evidence=evidence,
+                accusers={} if accuser is None else {accuser: None},
+            )
+        )
+        # A few of those who hear of it look for themselves, in place of another member.
+        is_told = config.lifeguard.hastens_probes and accuser != self._identity.node_id
+        if is_told and self._rng.random() * max(1, others) < HASTENED * max(1, enough):
+            self._order.hasten(node_id)
+
+    def _note_flap(self, now: float, card: Card) -> None:
+        if self.flaps.note(now, card.node_id):
+            text = f"{card.name} comes and goes: {FLAPS_MIN} deaths and returns within {WINDOW_S:.0f} s"
+            event = Event(
+                kind=EventKind.WARN, member_id=card.node_id, member=card.name, detail=text
+            )
+            self._outbox.do(Emit(event))
 
     def _name(self, node_id: NodeId) -> str:
         if node_id == self._identity.node_id:

@@ -3,31 +3,61 @@
 A suspicion is about one (boot, incarnation); a refutation or any newer word of the member ends it.
 Every member that heard of the suspicion waits by itself, so that one lost message delays nobody.
 
-Source: suspicion sub-protocol [SWIM §4.2]. How long it lasts: `SwimConfig.suspicion_s`.
+    longest_s ─┐
+               └── one more observer has no answer either ──┐
+                                                            └── enough of them: shortest_s
+
+A suspicion that only one observer has may be that observer's fault, so it gets the longest time; each
+independent one that joins in shortens it, by less each time.
+
+Source: suspicion [SWIM §4.2]; shrinking timeout [Lifeguard §IV.B].
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Suspected:
-    """What a suspicion is about, who raised it as far as this node heard, and on what evidence.
+    """One suspicion. `accusers` are those whom this node heard accuse, itself perhaps among them.
 
-    It runs from `opened_at` to `deadline`. `accuser` is None where anti-entropy told of it.
+    `enough` others shorten it to `shortest_s`. `due` is when it runs out, pauses of this node included.
     """
 
     node_id: NodeId
     boot: int
     incarnation: int
-    accuser: NodeId | None
     opened_at: float
-    deadline: float
+    shortest_s: float
+    longest_s: float
+    enough: int
     evidence: tuple[str, ...] = ()
+    accusers: dict[NodeId, None] = field(default_factory=dict)
+    slept_s: float = 0.0
+
+    @property
+    def confirmations(self) -> int:
+        """How many accusers there are beside the first."""
+        return max(0, len(self.accusers) - 1)
+
+    @property
+    def due(self) -> float:
+        """When the suspicion runs out, as far as is known now."""
+        return self.opened_at + self.slept_s + self.timeout_s
+
+    @property
+    def timeout_s(self) -> float:
+        """How long the suspect has, given who shares the suspicion."""
+        if self.enough == 0:
+            return self.shortest_s
+        shared = math.log(self.confirmations + 1) / math.log(self.enough + 1)
+        shrunk_s = self.longest_s - (self.longest_s - self.shortest_s) * shared
+        return max(self.shortest_s, shrunk_s)
 
 
 class Suspicions:
@@ -48,16 +78,36 @@ class Suspicions:
 
     def is_open(self, node_id: NodeId, boot: int, incarnation: int) -> bool:
         """Say whether there is a suspicion of exactly this word of a member."""
-        suspected = self._open.get(node_id)
-        return suspected is not None and (suspected.boot, suspected.incarnation) == (
-            boot,
-            incarnation,
-        )
+        found = self._open.get(node_id)
+        return found is not None and (found.boot, found.incarnation) == (boot, incarnation)
 
     def open(self, suspected: Suspected) -> None:
         """Open a suspicion, in place of one of an older incarnation."""
         self._open[suspected.node_id] = suspected
-        self._timers.set(suspected.node_id, suspected.deadline)
+        self._timers.set(suspected.node_id, suspected.due)
+
+    def confirm(self, node_id: NodeId, accuser: NodeId) -> bool:
+        """Note one more accuser; say whether that one is new and still shortens the time."""
+        suspected = self._open[node_id]
+        if accuser in suspected.accusers or suspected.confirmations >= max(1, suspected.enough):
+            return False
+        suspected.accusers[accuser] = None
+        self._timers.set(node_id, suspected.due)
+        return True
+
+    def alone(self, observer: NodeId) -> int:
+        """Return how many suspicions `observer` raised and nobody shares. O(suspicions)."""
+        return sum(list(found.accusers) == [observer] for found in self._open.values())
+
+    def sleep(self, seconds: float) -> None:
+        """Give every suspect the time in which this node could not hear it."""
+        for node_id, suspected in self._open.items():
+            suspected.slept_s += seconds
+            self._timers.set(node_id, suspected.due)
+
+    def postpone(self, node_id: NodeId, until: float) -> None:
+        """Look at a suspicion again at `until`."""
+        self._timers.set(node_id, until)
 
     def close(self, node_id: NodeId) -> None:
         """End a suspicion: refuted, dead or gone."""
@@ -65,9 +115,9 @@ class Suspicions:
         self._timers.cancel(node_id)
 
     def next_deadline(self) -> float | None:
-        """Return when the next suspicion runs out."""
+        """Return when the next suspicion is to be looked at."""
         return self._timers.next_deadline()
 
     def take_due(self, now: float) -> list[Suspected]:
-        """Close and return the suspicions that have run out."""
-        return [self._open.pop(node_id) for node_id in self._timers.take_due(now)]
+        """Return the suspicions that have run out; each stays open until it is closed or postponed."""
+        return [self._open[node_id] for node_id in self._timers.take_due(now)]

@@ -15,6 +15,7 @@ from mesh.core.effects import Stop
 from mesh.core.ids import NO_MESH, MeshId, NodeId
 from mesh.core.requests import Outgoing
 from mesh.errors import LocalProtocolError
+from mesh.membership.awareness import Awareness
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.founding import Founding
 from mesh.membership.gate import Gate
@@ -31,6 +32,7 @@ from mesh.membership.rumours import Rumours
 from mesh.membership.seed_watch import SeedWatch
 from mesh.membership.sync import Sync
 from mesh.membership.table import MemberTable
+from mesh.membership.vigil import Vigil
 from mesh.wire.packet import Packet
 from mesh.wire.records import State
 from mesh.wire.swim_messages import (
@@ -39,6 +41,7 @@ from mesh.wire.swim_messages import (
     Dead,
     Join,
     Left,
+    Nack,
     Ping,
     PingReq,
     Suspect,
@@ -54,7 +57,7 @@ TOLD_DIRECTLY_MAX: Final = 64
 class Swim:
     """The membership of one node."""
 
-    DATAGRAMS: Final = frozenset({Ping, PingReq, Ack, Alive, Suspect, Dead, Left})
+    DATAGRAMS: Final = frozenset({Ping, PingReq, Ack, Nack, Alive, Suspect, Dead, Left})
     REQUESTS: Final = frozenset({Join, Ping, SyncRoot, SyncOffer})
 
     def __init__(
@@ -68,25 +71,52 @@ class Swim:
         is_name_given: bool = True,
     ) -> None:
         config.check()
+        self._config = config
         self.identity = identity
-        self.table = MemberTable(identity.node_id)
         self._leave_at: float | None = None
         self._leave_reason = ""
-        news = Dissemination(config.retransmit_multiplier)
+        self._due: float | None = None
+        self.table = table = MemberTable(identity.node_id)
+        self.awareness = Awareness(config.lifeguard.health_max)
+        self._news = news = Dissemination(config.retransmit_multiplier)
+        self._outbox = outbox = Outbox(identity, table, news)
         order = ProbeOrder(rng)
-        self._config = config
-        self._news = news
-        self._outbox = outbox = Outbox(identity, self.table, news)
-        table = self.table
         self.rumours = Rumours(
-            config=config, identity=identity, table=table, news=news, outbox=outbox, order=order
+            config=config,
+            identity=identity,
+            table=table,
+            news=news,
+            outbox=outbox,
+            order=order,
+            awareness=self.awareness,
+            rng=rng,
         )
         self._prober = Prober(
-            config=config, identity=identity, table=table, outbox=outbox, order=order, rng=rng
+            config=config,
+            identity=identity,
+            table=table,
+            outbox=outbox,
+            order=order,
+            awareness=self.awareness,
+            rng=rng,
+        )
+        self._vigil = Vigil(
+            config=config,
+            table=table,
+            rumours=self.rumours,
+            prober=self._prober,
+            awareness=self.awareness,
         )
         self._gossip = Gossip(config=config, table=table, news=news, outbox=outbox, rng=rng)
         self._sync = Sync(config=config, table=table, rumours=self.rumours, outbox=outbox, rng=rng)
         self._reconnect = Reconnect(config=config, table=table, rng=rng)
+        self._way_in(rng, seeds, expect, is_name_given=is_name_given)
+
+    def _way_in(
+        self, rng: random.Random, seeds: tuple[str, ...], expect: int, *, is_name_given: bool
+    ) -> None:
+        """Build what asks the seeds and what answers at the door."""
+        config, identity, table, outbox = self._config, self.identity, self.table, self._outbox
         self._seed_watch = SeedWatch(
             config=config, identity=identity, table=table, outbox=outbox, rng=rng, seeds=seeds
         )
@@ -125,6 +155,10 @@ class Swim:
             "ignored_impossible": self.rumours.refutation.impossible,
             "dropped_newcomers": self.table.turned_away,
             "dropped_rumours": self._news.dropped,
+            "held_suspicions": self.rumours.pace.held,
+            "held_refutations": self.rumours.refutation.pace.held,
+            "voided_pauses": self._vigil.pauses,
+            "doubted_verdicts": self._vigil.doubted,
         }
 
     def start(self, now: float, *, is_founder: bool) -> list[Outgoing]:
@@ -139,14 +173,18 @@ class Swim:
         sender = packet.sender
         if sender == self.identity.node_id or self.phase == "seeking":
             return []
+        self._vigil.notice(now, self._due)
         known = self.table.get(sender)
         is_gone = known is None or not known.is_living
+        self._vigil.heard(now)
         for message in packet.messages:
             kind = type(message)
             if kind is Ping:
                 self._prober.on_ping(source, message, *self._verdict_on(sender))
             elif kind is PingReq:
-                self._prober.on_ping_req(source, message)
+                self._prober.on_ping_req(now, source, message)
+            elif kind is Nack:
+                self._prober.on_nack(sender, message)
             elif kind in self._on_datagram:
                 self._on_datagram[kind](now, sender, message)
             if kind is Ping and known is not None and known.is_living and not len(self._news):
@@ -228,14 +266,15 @@ class Swim:
             self._outbox.do(Stop(0, self._leave_reason))
             self._leave_at = float("inf")
             return self._outbox.take()
+        self._vigil.notice(now, self._due)
         self._joining.handle_timeout(now)
         self._try_founding(now)
+        self.rumours.refutation.handle_timeout(now)
         silent = self._prober.handle_timeout(now)
         if silent is not None:
             self.rumours.suspect(now, silent.member, silent.evidence)
         if self._leave_at is None:
-            for suspected in self.rumours.suspicions.take_due(now):
-                self.rumours.bury(now, suspected)
+            self._vigil.judge(now)
         self._sync.handle_timeout(now)
         self._seed_watch.handle_timeout(now)
         dead, forgotten = self._reconnect.handle_timeout(now)
@@ -257,6 +296,7 @@ class Swim:
             self._seed_watch.next_deadline(),
             self._reconnect.next_deadline(),
             self._gossip.next_deadline(),
+            self.rumours.refutation.next_deadline(),
         )
         return min((at for at in deadlines if at is not None), default=None)
 
@@ -323,4 +363,5 @@ class Swim:
         if self._leave_at is None:
             self._reconnect.arm(now)
         self._gossip.hurry(now)
+        self._due = self.next_timeout()
         return self._outbox.take()

@@ -54,6 +54,7 @@ def build_view(
         "slots": card.meta.slots,
         "used": work.used,
         "counters": {name: count for name, count in sorted(counters.items()) if count},
+        "health": swim.awareness.score,
         "since": started_at + offset_s,
     }
     own_vitals = (work.used, swim.identity.vitals.load_pct)

@@ -51,6 +51,13 @@ class Ack:
 
 
 @dataclass(frozen=True, slots=True)
+class Nack:
+    """A relay's 'no answer here either': it has heard the request, so the requester's own ears work."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class Alive:
     """A rumour: the member's own card, encoded."""
 
@@ -214,7 +221,7 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
         Left,
         s.struct(Left, ("node_id", _id), ("boot", _boot), ("incarnation", _incarnation)),
     ),
-    # 8: nack (Lifeguard)
+    8: (Nack, s.struct(Nack, ("seq", _seq))),
     9: (
         Join,
         s.struct(

@@ -29,6 +29,7 @@ CODES = {
     5: "Suspect",
     6: "Dead",
     7: "Left",
+    8: "Nack",
     9: "Join",
     10: "Welcome",
     11: "Waiting",

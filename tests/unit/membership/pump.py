@@ -111,6 +111,7 @@ class Pump:
         self.delay_s = 0.002
         self.loss_ratio = 0.0
         self.cut: Callable[[Address, Address], bool] = lambda _a, _b: False
+        self.dropped_kind: type | None = None
         self.hosts: list[Host] = []
         self.names: dict[str, tuple[Address, ...]] = {}
         self.garbage: dict[Address, bytes] = {}  # what an address answers that is no mesh node
@@ -176,6 +177,14 @@ class Pump:
         """Cut these hosts off from all others, both ways."""
         inside = {host.address for host in side}
         self.cut = lambda a, b: (a in inside) != (b in inside)
+
+    def deafen(self, host: Host) -> None:
+        """Let nothing reach this host; what it says goes out."""
+        self.cut = lambda _a, b: b == host.address
+
+    def drop_kind(self, kind: type) -> None:
+        """Lose every datagram that begins with such a message."""
+        self.dropped_kind = kind
 
     def heal(self) -> None:
         self.cut = lambda _a, _b: False
@@ -274,6 +283,8 @@ class Pump:
             target = self._find(effect.to)
             if target is None or self.cut(source, effect.to):
                 return
+            if self.dropped_kind is type(decode_packet(effect.data).messages[0]):
+                return
             if target.is_paused:
                 target.inbox.append((source, effect.data))
             else:
@@ -298,7 +309,7 @@ class Pump:
 
         def arrive() -> None:
             target = self._find(ask.to)
-            is_cut = self.cut(host.address, ask.to)
+            is_cut = self.cut(host.address, ask.to) or self.cut(ask.to, host.address)
             if is_cut or (target is not None and target.is_paused):
                 self.later(ask.timeout_s, lambda: finish(TransportError("timed out")))
             elif ask.to in self.garbage:

@@ -1,8 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
 from mesh.core.effects import SendDatagram
 from mesh.core.requests import Ask, Outgoing
+from mesh.membership.lifeguard import plain_swim
 from mesh.membership.prober import RELAYS_MAX
+from mesh.membership.profile import local
 from mesh.wire.packet import decode_packet
 from mesh.wire.records import Cause, State, Vitals
 from mesh.wire.swim_messages import Ack, Alive, Dead, Ping, PingReq
@@ -132,7 +136,8 @@ def test_target_that_restarts_in_the_middle_is_not_suspected(pump: Pump) -> None
     assert first.state_of(second) is State.ALIVE
 
 
-def test_called_late_for_both_at_once_those_just_asked_get_their_time(pump: Pump) -> None:
+def test_called_late_for_both_at_once_those_just_asked_get_their_time() -> None:
+    pump = Pump(config=replace(local(), lifeguard=plain_swim()))
     first, second, _ = pump.mesh(3)
     ping = next_probe(pump, first)
     target = next(h for h in pump.hosts if h.node_id == ping.target)

@@ -1,18 +1,23 @@
+import math
 from dataclasses import replace
+
+import pytest
 
 from mesh.membership.profile import lan
 from mesh.membership.suspicion import Suspected, Suspicions
 from tests.unit.membership.pump import node_id
 
 
-def suspected(number: int, deadline: float, incarnation: int = 0) -> Suspected:
+def suspected(number: int, due: float, incarnation: int = 0, *, enough: int = 0) -> Suspected:
     return Suspected(
         node_id=node_id(number),
         boot=1,
         incarnation=incarnation,
-        accuser=node_id(9),
         opened_at=0.0,
-        deadline=deadline,
+        shortest_s=due,
+        longest_s=6 * due,
+        enough=enough,
+        accusers={node_id(9): None},
     )
 
 
@@ -35,6 +40,7 @@ def test_suspicion_runs_out_once() -> None:
     assert suspicions.take_due(4.9) == []
     assert suspicions.take_due(5.0) == [suspected(2, 5.0)]
     assert suspicions.take_due(6.0) == []
+    suspicions.close(node_id(2))
     assert len(suspicions) == 0
 
 
@@ -52,3 +58,46 @@ def test_suspicion_of_a_newer_incarnation_has_its_own_time() -> None:
     suspicions.open(suspected(2, 8.0, incarnation=1))
     assert suspicions.take_due(5.0) == []
     assert suspicions.take_due(8.0) == [suspected(2, 8.0, incarnation=1)]
+
+
+def test_each_independent_accuser_shortens_the_time_by_less_than_the_one_before() -> None:
+    suspicions = Suspicions()
+    suspicions.open(suspected(2, 3.0, enough=3))
+    dues = [suspicions.next_deadline()]
+    for accuser in (11, 12, 13):
+        assert suspicions.confirm(node_id(2), node_id(accuser))
+        dues.append(suspicions.next_deadline())
+    assert dues == pytest.approx([18.0, 10.5, 18 - 15 * math.log(3) / math.log(4), 3.0])
+
+
+def test_the_same_accuser_counts_once_and_more_than_enough_count_no_more() -> None:
+    suspicions = Suspicions()
+    suspicions.open(suspected(2, 3.0, enough=2))
+    assert not suspicions.confirm(node_id(2), node_id(9))
+    assert suspicions.confirm(node_id(2), node_id(11))
+    assert not suspicions.confirm(node_id(2), node_id(11))
+    assert suspicions.confirm(node_id(2), node_id(12))
+    assert not suspicions.confirm(node_id(2), node_id(13))
+
+
+def test_where_nobody_could_share_it_a_suspicion_runs_out_soonest() -> None:
+    suspicions = Suspicions()
+    suspicions.open(suspected(2, 3.0, enough=0))
+    assert suspicions.next_deadline() == 3.0
+
+
+def test_time_that_this_node_slept_is_given_to_the_suspect() -> None:
+    suspicions = Suspicions()
+    suspicions.open(suspected(2, 3.0))
+    suspicions.sleep(10.0)
+    assert suspicions.take_due(12.9) == []
+    assert [s.node_id for s in suspicions.take_due(13.0)] == [node_id(2)]
+
+
+def test_only_what_this_node_alone_accuses_counts_as_alone() -> None:
+    suspicions = Suspicions()
+    for number in (2, 3, 4):
+        suspicions.open(suspected(number, 3.0, enough=2))
+    suspicions.confirm(node_id(2), node_id(11))
+    assert suspicions.alone(node_id(9)) == 2
+    assert suspicions.alone(node_id(11)) == 0
