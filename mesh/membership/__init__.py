@@ -1,13 +1,17 @@
-"""Who is alive: SWIM's failure detector and gossip, join and founding, anti-entropy.
+"""Who is alive: SWIM's failure detector and gossip, Lifeguard, join and founding, anti-entropy.
 
 Where each part of the protocol lives:
 
-- `profile` every timing knob and the presets · `identity` what this node says of itself
-- `member`, `table` what is known of the others, and the merge rule
-- `probe_order` whom to ping next · `prober` ping, indirect pings, fallback, verdict 'no answer'
-- `suspicion` how long a suspect has to refute · `rumours` applying news, refuting, name conflicts
-- `dissemination` news on its way, piggybacked · `outbox` packets within the datagram limit
-- `digest` what two members compare · `sync` anti-entropy between two members
-- `joining` seeds, founding, refusals · `reconnect` trying the dead again
-- `swim` the composition: dispatch and timers only
+- what is known: `member` one entry · `table` the merge rule · `identity` what this node says of itself
+  · `names` who holds which name · `digest` what two members compare
+- the failure detector: `probe_order` whom to ping next · `prober` ping, pings through others, over TCP,
+  nacks · `suspicion` how long a suspect has · `awareness` the own health score · `vigil` pauses and lag
+  of this node · `doubt` when it had better not judge alone · `lifeguard` which of these are at work
+- news: `rumours` applying it · `refutation` what is said of this node itself · `dissemination` what is
+  still to be told · `gossip` when, and to whom · `outbox` filling packets · `observed` how a change
+  reads as an event · `flaps` members that come and go · `pace` at most so many a second
+- anti-entropy and healing: `sync` two members compare · `paging` what fits in a frame · `reconnect`
+  trying the dead again · `seed_watch` seeds that nobody here knows
+- the way in: `joining` asking the seeds · `founding` who founds · `gate` answering who wants in
+- `profile` every timing knob and the presets · `swim` the composition: dispatch and timers, and leaving
 """
