@@ -22,7 +22,7 @@ from mesh.core.address import Address
 from mesh.core.effects import Emit, Persist, Resolve, Stop
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id, new_mesh_id
-from mesh.errors import DecodeError, ForeignMeshError, VersionError
+from mesh.errors import DecodeError, ForeignMeshError, TransportError, VersionError
 from mesh.membership.founding import Founding
 from mesh.membership.identity import Identity
 from mesh.membership.outbox import Outbox
@@ -113,7 +113,7 @@ class Joining:
         if self._pending.pop(("resolve", seed), None) is None:
             return
         if not addresses:
-            self._failures[seed] = "name not found"
+            self._failures[seed] = "was not found (is the name right?)"
         for address in addresses[:ADDRESSES_MAX]:
             self._ask(address, seed)
         self._end_round(now)
@@ -140,7 +140,7 @@ class Joining:
         else:
             if isinstance(reply, DecodeError):
                 self._strangers[seed] = None
-            self._failures[seed] = str(reply) if isinstance(reply, Exception) else "made no sense"
+            self._failures[seed] = _failure(reply)
         self._end_round(now)
 
     def on_welcome(self, now: float, tag: Hashable, mesh_id: MeshId, reply: Welcome) -> bool:
@@ -157,7 +157,7 @@ class Joining:
             return False
         is_outranked = reply.known_boot > self._identity.card.boot
         if mesh_id == NO_MESH or (is_outranked and not self._identity.raise_boot(reply.known_boot)):
-            self._failures[seed] = "made no sense"
+            self._failures[seed] = _failure(reply)
             self._end_round(now)
             return False
         if is_outranked:
@@ -235,13 +235,13 @@ class Joining:
             self._enter_again("found by the others")
             return
         self._is_open = False
-        reasons = "; ".join(f"{seed}: {self._failures[seed]}" for seed in sorted(self._failures))
+        reasons = "; ".join(f"{seed} {self._failures[seed]}" for seed in sorted(self._failures))
         has_only_strangers = self._strangers and self._strangers.keys() == self._failures.keys()
         if has_only_strangers and self._identity.mesh_id == NO_MESH:
             text = f"no seed is a mesh node ({reasons}): check the addresses"
             self._outbox.do(Stop(1, text))
             return
-        self._say(now, reasons or "no seed but this node itself")
+        self._say(now, reasons)
         jitter = 0.75 + 0.5 * self._rng.random()
         self._deadline = now + self._config.join_retry_s * jitter
 
@@ -257,12 +257,16 @@ class Joining:
         self.stop()
 
     def _say(self, now: float, reasons: str) -> None:
-        """Tell people why no seed has let this node in: when the reasons change, and now and then."""
+        """Tell people why no seed has let this node in: when the reasons change, and now and then.
+
+        Without reasons there was nobody to ask.
+        """
         said, at = self._last_said
         if reasons != said or now - at >= REPEAT_S:
             self._last_said = (reasons, now)
-            text = f"no seed has let this node in yet, trying again ({reasons})"
-            self._emit(EventKind.SEEK, text)
+            text = f"no seed has let this node in yet, trying again: {reasons}"
+            alone = "the only seed is this node itself; --found founds a mesh"
+            self._emit(EventKind.SEEK, text if reasons else alone)
 
     def _on_waiting(self, now: float, sender: NodeId, reply: Waiting) -> None:
         for data in reply.met:
@@ -274,7 +278,9 @@ class Joining:
                 self._ask(card.address, str(card.address))
 
     def _on_refused(self, now: float, seed: str, sender: NodeId, reply: Refused) -> None:
-        self._failures[seed] = reply.text
+        if reply.code == "self":
+            return  # as good as not asked
+        self._failures[seed] = f"refused: {reply.text}"
         if reply.code in FINAL_CODES:
             self._outbox.do(Stop(1, f"seed {seed} refused: {reply.text}"))
             return
@@ -336,3 +342,12 @@ class Joining:
         card = self._identity.card
         event = Event(kind=kind, member_id=card.node_id, member=card.name, detail=detail)
         self._outbox.do(Emit(event))
+
+
+def _failure(reply: object) -> str:
+    """Return what a seed did in place of letting this node in, as a predicate."""
+    if isinstance(reply, TransportError):
+        return str(reply)
+    if isinstance(reply, Exception):
+        return f"answered what no node says: {reply}"
+    return "answered what makes no sense"

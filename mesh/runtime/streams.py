@@ -150,7 +150,7 @@ class Asker:
         self._arm(effect.exchange_id, now + effect.timeout_s)
 
     def _refuse(self, effect: StartExchange, reason: str) -> None:
-        self._on_reply(effect.exchange_id, TransportError(f"{effect.to} is not asked: {reason}"))
+        self._on_reply(effect.exchange_id, TransportError(f"was not asked: {reason}"))
 
     def _open(self, peer: Address) -> _Connection | None:
         if len(self._by_peer) >= self._limits.connections_max:
@@ -182,7 +182,7 @@ class Asker:
             self._retire(connection)  # nothing at all came back: the next question tries afresh
         self._finish(
             exchange_id,
-            TransportError(f"{connection.peer} did not answer within {pending.timeout_s:g} s"),
+            TransportError(f"did not answer within {pending.timeout_s:g} s"),
         )
 
     def _finish(self, exchange_id: int, reply: bytes | TransportError) -> None:
@@ -226,7 +226,7 @@ class Asker:
         self._retire(connection)
         self._timers.cancel(connection)
         for exchange_id in list(connection.pending.values()):
-            self._finish(exchange_id, kind(f"{connection.peer} {reason}", number))
+            self._finish(exchange_id, kind(reason, number))
 
     async def _write(self, connection: _Connection, stream: trio.SocketStream) -> None:
         while True:
@@ -275,6 +275,8 @@ def _reason_of(group: BaseExceptionGroup[BaseException]) -> tuple[str, int | Non
         error = error.exceptions[0]
     if not isinstance(error, OSError) and isinstance(error.__cause__, OSError):
         error = error.__cause__  # trio's own error for a broken stream
+    if isinstance(error, ConnectionRefusedError):
+        return "refused the connection (is a node running there?)", error.errno
     if isinstance(error, OSError):
-        return f"cannot be reached: {error.strerror or error}", error.errno
+        return f"cannot be reached ({error.strerror or error})", error.errno
     return "closed before it answered", None

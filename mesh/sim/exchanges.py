@@ -77,7 +77,7 @@ class Exchanges:
         knocked_s = self._network.stream_arrival(now_s, asker.index, target.index)
         opened_s = self._network.stream_arrival(knocked_s, target.index, asker.index)
         if target.node is None:
-            refusal = TransportError("connection refused", errno.ECONNREFUSED)
+            refusal = TransportError("refused the connection", errno.ECONNREFUSED)
             self._loop.schedule(opened_s, self._deliver, (exchange, refusal))
             return
         exchange.target_session = target.session
@@ -89,7 +89,7 @@ class Exchanges:
         if exchange.asker.session != exchange.session:
             return
         if target.node is None or target.session != exchange.target_session:
-            reset = TransportError("connection reset", errno.ECONNRESET)
+            reset = TransportError("reset the connection", errno.ECONNRESET)
             self._reply((exchange, target, reset))
             return
         if target.is_paused:

@@ -166,7 +166,7 @@ def test_seed_that_is_not_a_mesh(mesh: Mesh, tmp_path: Path) -> None:
 
     with listening(talk_http) as seed:
         found = join_in(mesh, tmp_path / "d", seed, "--profile", "local")
-    assert_refused(found, 1, rf"no seed is a mesh node \({seed}: .*\): check the addresses")
+    assert_refused(found, 1, rf"no seed is a mesh node \({seed} .*\): check the addresses")
 
 
 def test_seed_of_another_mesh(fleet: Fleet, mesh: Mesh, node: NodeProcess) -> None:

@@ -53,7 +53,9 @@ async def test_a_refused_connection_is_reported_with_its_number() -> None:
     sock.close()
     async with asking() as (asker, replies):
         asker.ask(StartExchange(1, nobody, b"x", 5.0))
-        assert (await replies.error_of(1)).errno == errno.ECONNREFUSED
+        error = await replies.error_of(1)
+        assert error.errno == errno.ECONNREFUSED
+        assert str(error) == "refused the connection (is a node running there?)"
 
 
 async def test_silence_ends_in_a_timeout_and_the_next_question_connects_afresh() -> None:

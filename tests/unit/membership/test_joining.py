@@ -100,7 +100,7 @@ def test_name_that_does_not_resolve_is_named_in_the_reason() -> None:
     pump.names = {"nowhere:7946": ()}
     host = pump.add(2, "nowhere:7946")
     pump.run(1.0)
-    assert "nowhere:7946: name not found" in seeks(host)[0]
+    assert "trying again: nowhere:7946 was not found" in seeks(host)[0]
 
 
 def test_seeds_that_answer_garbage_stop_the_node() -> None:
@@ -140,7 +140,7 @@ def test_seed_that_is_this_node_itself_is_not_asked() -> None:
     host = pump.add(2, 2)
     pump.run(5.0)
     assert host.asked == []
-    assert len(seeks(host)) == 1
+    assert seeks(host) == ["the only seed is this node itself; --found founds a mesh"]
 
 
 def test_seed_that_turns_out_to_be_this_node_itself_is_said() -> None:
@@ -149,7 +149,7 @@ def test_seed_that_turns_out_to_be_this_node_itself_is_said() -> None:
     other = Host(host.swim, address(7))  # another way to the same process
     pump.hosts.append(other)
     pump.run(2.0)
-    assert "the seed is this node itself" in seeks(host)[0]
+    assert seeks(host)[0] == "the only seed is this node itself; --found founds a mesh"
     assert host.stop is None
 
 
