@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -120,6 +121,52 @@ def test_second_interrupt_leaves_at_once(data: str, start: Start) -> None:
     wait_gone(pid)
 
 
+@pytest.mark.parametrize(
+    ("tail", "code", "said"),
+    [
+        ("| head -2", 141, "nobody reads the output: cancelling task"),
+        ("> /dev/full", 1, "the output is lost"),
+    ],
+)
+def test_output_that_cannot_be_passed_on_takes_the_command_along(
+    data: str, shared_fleet: Fleet, tail: str, code: int, said: str
+) -> None:
+    task_id = f"lost-{code}"
+    command = [sys.executable, "-m", "mesh", "submit", "--wait", "--id", task_id, "--data", data]
+    line = f"{shlex.join([*command, '--', 'yes'])} {tail}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, timeout=END_TIMEOUT_S, check=False
+    )
+    assert done.returncode == code
+    assert said in done.stderr
+    assert task_id in done.stderr
+    assert done.stderr.count("\n") == 1
+    wait_cancelled(shared_fleet, task_id)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_waiting_command_that_is_ended_takes_the_command_along(
+    data: str, start: Start, shared_fleet: Fleet, number: signal.Signals
+) -> None:
+    task_id = f"ended-{number.name}"
+    script = ("sh", "-c", "echo on; exec sleep 60")
+    client = start("submit", "--wait", "--id", task_id, "--data", data, "--", *script)
+    assert first_line(client.stdout) == b"on\n"
+    client.send_signal(number)
+    assert client.wait(END_TIMEOUT_S) == 128 + number
+    assert f"{number.name}: cancelling task {task_id}" in read_all(client.stderr).decode()
+    wait_cancelled(shared_fleet, task_id)
+
+
+def wait_cancelled(fleet: Fleet, task_id: str) -> None:
+    node = fleet.nodes["a"]
+    wait_until(
+        lambda: node.call("task", id=task_id)["state"] == "cancelled" or None,
+        END_TIMEOUT_S,
+        lambda: AssertionError(f"it was not cancelled: {node.call('task', id=task_id)}"),
+    )
+
+
 def test_killed_client_leaves_the_task_to_the_mesh(
     data: str, start: Start, shared_fleet: Fleet
 ) -> None:
@@ -158,7 +205,9 @@ def test_node_that_goes_away_is_125(fleet: Fleet, start: Start) -> None:
     assert first_line(client.stdout) == b"on\n"
     node.kill()
     assert client.wait(END_TIMEOUT_S) == 125
-    assert read_all(client.stderr).startswith(b"mesh: the local node went away")
+    said = read_all(client.stderr)
+    assert said.startswith(b"mesh: the local node went away")
+    assert b"submit it again" in said
 
 
 def test_attempt_that_was_lost_is_told_after_the_second_one(fleet: Fleet, start: Start) -> None:
