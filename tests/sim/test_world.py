@@ -130,7 +130,7 @@ def test_a_host_without_the_process_refuses_at_once() -> None:
     stage.act(0, StartExchange(7, THERE, b"ask", 1.0))
     stage.world.run_for(5.0)
     now, error = the_failure(stage)
-    assert (now, str(error)) == (0.02, "connection refused")
+    assert (now, str(error)) == (0.02, "refused the connection")
 
 
 @pytest.mark.parametrize("fault", ["power", "cut", "one way back", "pause", "nobody"])
@@ -173,7 +173,7 @@ def test_a_request_that_waits_at_a_paused_node_is_reset_when_that_dies() -> None
     stage.world.run_for(1.0)
     stage.world.crash(stage.world.hosts[1])
     stage.world.run_for(1.0)
-    assert str(the_failure(stage)[1]) == "connection reset"
+    assert str(the_failure(stage)[1]) == "reset the connection"
 
 
 @pytest.mark.parametrize("dies", [0, 1])
@@ -186,7 +186,7 @@ def test_no_request_outlives_the_process_at_either_end(dies: int) -> None:
     stage.world.run_for(1.0)
     assert [node.of_kind("request") for node in stage.nodes] == [[], [], []]
     if dies == 1:
-        assert str(the_failure(stage)[1]) == "connection reset"
+        assert str(the_failure(stage)[1]) == "reset the connection"
 
 
 def test_datagrams_under_way_when_the_network_heals_are_lost() -> None:
