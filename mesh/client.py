@@ -30,12 +30,23 @@ _ERRORS: Final = {"usage": ConfigError, "refused": CommandRefused}
 
 
 def default_data_dir() -> Path:
-    """Return the data directory of one node per host: $MESH_DATA, $XDG_DATA_HOME/mesh or ~/.local/share/mesh."""
+    """Return the data directory of one node per host: $MESH_DATA, $XDG_DATA_HOME/mesh or ~/.local/share/mesh.
+
+    Raises:
+        ConfigError: none is set, and this user has no home.
+    """
     given = os.environ.get("MESH_DATA")
     if given:
         return Path(given)
     share = os.environ.get("XDG_DATA_HOME")
-    return (Path(share) if share else Path.home() / ".local" / "share") / "mesh"
+    if share:
+        return Path(share) / "mesh"
+    try:
+        return Path.home() / ".local" / "share" / "mesh"
+    except RuntimeError as error:
+        raise ConfigError(
+            "a home directory is expected for the node's data, found none; name a directory with --data or MESH_DATA"
+        ) from error
 
 
 @contextmanager

@@ -62,11 +62,21 @@ def add_json(parser: Parser, text: str = "print JSON for programs") -> None:
 
 def data_dir(options: argparse.Namespace) -> Path:
     """Return the data directory that the user means: `--data`, $MESH_DATA or the default."""
-    from pathlib import Path
-
     from mesh.client import default_data_dir
 
-    return Path(options.data).expanduser() if options.data else default_data_dir()
+    return user_path("--data", options.data) if options.data else default_data_dir()
+
+
+def user_path(flag: str, text: str) -> Path:
+    """Return the path that a user wrote, with `~` and `~NAME` replaced by that user's home."""
+    from pathlib import Path
+
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"{flag} expects a path, found {text!r}, whose home nobody knows; write the path in full"
+        ) from error
 
 
 def is_number(text: str) -> bool:

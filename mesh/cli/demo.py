@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mesh.cli.arguments import Commands, add_command, whole_number
+from mesh.cli.arguments import Commands, add_command, user_path, whole_number
 from mesh.errors import ConfigError
 
 FILES_MAX = 1_000_000
@@ -38,13 +38,11 @@ def add_commands(commands: Commands) -> None:
 
 def run_demo(options: argparse.Namespace) -> int:
     """Run the demo; exit 0 only if every result is right and the death was noticed by all."""
-    from pathlib import Path
-
     from mesh.demo.demo import run_demo as run
 
     directory = None
     if options.dir is not None:
-        directory = Path(options.dir).expanduser()
+        directory = user_path("DIR", options.dir)
         if not directory.is_dir():
             raise ConfigError(
                 f"DIR is a directory with files to work on, found none at {options.dir!r}"

@@ -6,12 +6,12 @@ Importing this loads argparse and the grammar only; each handler imports what it
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
 from mesh.cli import demo, join, sim, watch, work
 from mesh.cli.arguments import Parser
+from mesh.cli.stdio import complain, forget_stdout, prepare
 from mesh.errors import ConfigError, MeshError, MeshUnreachable
 from mesh.version import __version__
 
@@ -39,6 +39,7 @@ def build_parser() -> tuple[Parser, tuple[str, ...]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
+    prepare()
     try:
         code = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
@@ -48,17 +49,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        _forget_stdout()
+        forget_stdout()
         return EXIT_FAILED
     except OSError as error:
         complain(str(error))
+        forget_stdout()
         return EXIT_FAILED
     return code
-
-
-def complain(text: str) -> None:
-    """Say one line on stderr."""
-    print(f"mesh: {' '.join(text.split())}", file=sys.stderr, flush=True)
 
 
 def _run(argv: list[str]) -> int:
@@ -85,8 +82,3 @@ def _exit_code(error: MeshError) -> int:
     if isinstance(error, ConfigError):
         return EXIT_USAGE
     return EXIT_UNREACHABLE if isinstance(error, MeshUnreachable) else EXIT_FAILED
-
-
-def _forget_stdout() -> None:
-    """Let nobody write to the closed pipe again, not even the interpreter when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

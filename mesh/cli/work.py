@@ -15,6 +15,7 @@ from mesh.cli.arguments import (
     data_dir,
     distinct,
     pair,
+    user_path,
 )
 from mesh.errors import ConfigError
 
@@ -90,12 +91,10 @@ def run_submit(options: argparse.Namespace) -> int:
 
 
 def _request(options: argparse.Namespace) -> dict[str, Any]:
-    from pathlib import Path
-
     return {
         "argv": options.words,
         "env": distinct("--env", options.env),
-        "cwd": str(Path(options.cwd).expanduser().absolute()) if options.cwd else "",
+        "cwd": str(user_path("--cwd", options.cwd).absolute()) if options.cwd else "",
         "id": options.id,
         "key": options.key,
         "queue": options.queue or "default",

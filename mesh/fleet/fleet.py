@@ -76,10 +76,6 @@ class NodeProcess:
                 start_new_session=True,
             )
 
-    def adopt(self, process: subprocess.Popen[bytes]) -> None:
-        """Take over a node that was started by other means in this node's data directory."""
-        self._process = process
-
     def client(self) -> Client:
         """Return a new connection to this node's control socket."""
         return Client(self.data)

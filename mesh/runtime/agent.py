@@ -8,11 +8,13 @@ it had started is killed even then.
 from __future__ import annotations
 
 import gc
+import os
 import secrets
 import signal
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
+from pathlib import Path
 
 import trio
 
@@ -90,6 +92,11 @@ def _node_config(
     )
 
 
+def _shown(path: Path) -> str:
+    """Return a path as text that can be sent: bytes that are no UTF-8 as escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 class Agent:
     """One node with everything round it. `run` it once."""
 
@@ -152,7 +159,7 @@ class Agent:
         return stop
 
     def _services(self, counters: list[Mapping[str, int]]) -> Services:
-        facts = {"profile": self._settings.profile, "data": str(self._data.path)}
+        facts = {"profile": self._settings.profile, "data": _shown(self._data.path)}
         status = Status(self._node.view, self._clock, counters, facts)
         return Services(self._driver, self._node.take_watch, status, self._log)
 

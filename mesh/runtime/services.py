@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import trio
 
-from mesh.errors import CommandRefused, ConfigError
+from mesh.errors import CommandRefused, ConfigError, DecodeError
 from mesh.node.commands import Leave
 from mesh.runtime.control import ControlClient, Request, Service
 from mesh.runtime.driver import Driver
 from mesh.runtime.eventlog import EVENTS_MAX, FOLLOWER_EVENTS_MAX, EventLog
 from mesh.runtime.status import Status
-from mesh.wire.work_messages import Spec
+from mesh.wire.work_messages import Spec, check_spec
 from mesh.work.commands import Cancel, GetTask, ListTasks, Submit, Unwatch, Watch
 
 VIEW_INTERVAL_S_MIN: Final = 0.2
@@ -168,15 +168,15 @@ def _rates(before: dict[str, int], after: dict[str, int], elapsed_s: float) -> d
 
 
 def read_spec(request: Request) -> Spec:
-    """Return the task that a request describes; what its parts hold is checked by whoever keeps it.
+    """Return the task that a request describes.
 
     Raises:
-        ConfigError: 'argv' is no list, or 'env', 'labels' or 'needs' no map of texts.
+        ConfigError: 'argv' is no list, 'env', 'labels' or 'needs' no map of texts, or a part cannot be sent on.
     """
     argv = request.get("argv")
     if type(argv) is not list:
         raise ConfigError("submit needs 'argv', a list that begins with the command")
-    return Spec(
+    spec = Spec(
         task_id=_given(request, "id", ""),
         argv=tuple(argv),
         env=_pairs(request, "env"),
@@ -188,6 +188,11 @@ def read_spec(request: Request) -> Spec:
         labels=_pairs(request, "labels"),
         needs=_pairs(request, "needs"),
     )
+    try:
+        check_spec(spec)
+    except DecodeError as error:
+        raise ConfigError(f"the task is described wrongly: {error}") from error
+    return spec
 
 
 def _given(request: Request, key: str, default: Any) -> Any:  # noqa: ANN401 - checked later

@@ -15,6 +15,9 @@ from typing import TypeAlias
 
 import pytest
 
+from mesh.client import Client
+from mesh.errors import MeshUnreachable
+from mesh.fleet.clearing import wait_until
 from mesh.fleet.fleet import Fleet, NodeProcess
 from mesh.wire.frames import FrameKind, FrameReader, exchange_frame, split_exchange
 from mesh.wire.packet import FRAME_BYTES_MAX, HEADER, MAGIC, VERSIONS
@@ -202,6 +205,13 @@ def test_name_of_a_living_member(mesh: Mesh, node: NodeProcess, tmp_path: Path) 
     assert_refused(found, 1, rf"the name steady is taken .* {seed}: choose another --name")
 
 
+def is_member(client: Client) -> bool | None:
+    try:
+        return client.call("status")["phase"] == "member" or None
+    except MeshUnreachable:
+        return None
+
+
 def test_stderr_that_is_closed_or_full_stops_no_node(fleet: Fleet) -> None:
     data = fleet.home / "quiet"
     command = [sys.executable, "-m", "mesh", "join", "--headless", "--name", "quiet"]
@@ -213,10 +223,9 @@ def test_stderr_that_is_closed_or_full_stops_no_node(fleet: Fleet) -> None:
             stderr=full,
         )
     try:
-        quiet = NodeProcess("quiet", fleet.home, fleet.mark)
-        quiet.adopt(process)
-        assert quiet.wait_ready()["phase"] == "member"
-        quiet.call("leave", reason="test")
+        with Client(data) as client:
+            wait_until(lambda: is_member(client), 10.0, lambda: AssertionError("it is no member"))
+            client.call("leave", reason="test")
         assert process.wait(10.0) == 0
     finally:
         if process.poll() is None:

@@ -19,7 +19,7 @@ import trio
 
 from mesh.client import Client
 from mesh.core.events import Event, EventKind
-from mesh.errors import CommandRefused, MeshError
+from mesh.errors import CommandRefused, ConfigError, MeshError
 from mesh.node.node import Node
 from mesh.runtime import services
 from mesh.runtime.agent import Agent, AgentSettings, _node_config
@@ -165,7 +165,7 @@ async def test_task_that_is_described_wrongly_is_refused(
 ) -> None:
     async with solo(tmp_path) as client:
         request = {"argv": ["x"], **parts}
-        with pytest.raises(CommandRefused, match="described wrongly"):
+        with pytest.raises(ConfigError, match="described wrongly"):
             await do(list, await do(client.stream, "submit", **request))
         assert await do(client.call, "tasks") == {"tasks": [], "silent": []}
 
