@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from mesh.cli import demo, join, sim, watch, work
+from mesh.cli import bench, demo, join, sim, watch, work
 from mesh.cli.arguments import Parser
 from mesh.cli.stdio import complain, forget_stdout, prepare
 from mesh.errors import ConfigError, MeshError, MeshUnreachable
@@ -20,7 +20,7 @@ EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130
 
-_GROUPS = (join, watch, work, sim, demo)
+_GROUPS = (join, watch, work, sim, demo, bench)
 
 
 def build_parser() -> tuple[Parser, tuple[str, ...]]:

@@ -1,0 +1,110 @@
+"""The rounds as a small SVG: for each contestant one line a round, from its first report to its last.
+
+A dot stands at the round's median; a taller stroke marks the median of all last reports. Written by
+hand, readable on light and dark pages, without scripts or fonts of its own.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Final
+from xml.sax.saxutils import escape, quoteattr
+
+from mesh.bench.records import Record, Spread, spread
+from mesh.bench.report import round_step
+
+WIDTH: Final = 760
+LEFT: Final = 110
+RIGHT: Final = 90
+ROW: Final = 7
+GAP: Final = 22
+TOP: Final = 44
+BOTTOM: Final = 36
+TICKS_MAX: Final = 6
+_STYLE: Final = """
+  text { font: 12px system-ui, sans-serif; fill: #333 }
+  .title { font-weight: 600; font-size: 14px }
+  .axis { stroke: #999; stroke-width: 1 }
+  .grid { stroke: #ddd; stroke-width: 1 }
+  .round { stroke: #7a8896; stroke-width: 3; stroke-linecap: round }
+  .ours .round { stroke: #1b6ac9 }
+  .dot { fill: #333 }
+  .last { stroke: #333; stroke-width: 2 }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #ddd } .dot { fill: #eee } .last { stroke: #eee } .grid { stroke: #444 }
+    .ours .round { stroke: #5aa2f5 }
+  }"""
+
+
+def figure(records: Sequence[Record], fault: str, title: str) -> str:
+    """Return the SVG of one fault's rounds; contestants without a time are left out."""
+    bands = [(record, spreads) for record in records if (spreads := _spreads(record, fault))]
+    top_ms = max((each.last_ms or 0.0 for _, spreads in bands for each in spreads), default=1.0)
+    step_ms = round_step(top_ms, TICKS_MAX)
+    end_ms = step_ms * max(1, -(-top_ms // step_ms))
+    height = TOP + sum(len(spreads) * ROW + GAP for _, spreads in bands) + BOTTOM
+    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={quoteattr(title)}>',
+        f"<style>{_STYLE}\n</style>",
+        f'<text class="title" x="{LEFT}" y="20">{escape(title)}</text>',
+        *_axis(end_ms, step_ms, height),
+    ]
+    y = float(TOP)
+    for record, spreads in bands:
+        parts += _band(record.name, spreads, y, end_ms)
+        y += len(spreads) * ROW + GAP
+    parts.append("</svg>")
+    return "\n".join(parts) + "\n"
+
+
+def _spreads(record: Record, fault: str) -> list[Spread]:
+    found = [spread(one.times_ms) for one in record.of_fault(fault)]
+    return [each for each in found if each.last_ms is not None]
+
+
+def _band(name: str, spreads: Sequence[Spread], top: float, end_ms: float) -> list[str]:
+    middle_ms = statistics.median(each.last_ms or 0.0 for each in spreads)
+    bottom = top + len(spreads) * ROW
+    centre = (top + bottom) / 2 + 4
+    parts = [
+        f'<g class="{"ours" if name == "mesh" else "peer"}">',
+        f'<text x="{LEFT - 12}" y="{centre:.1f}" text-anchor="end">{escape(name)}</text>',
+    ]
+    for number, each in enumerate(sorted(spreads, key=lambda one: one.last_ms or 0.0)):
+        y = top + (number + 0.5) * ROW
+        first, median, last = (
+            _x(time_ms or 0.0, end_ms) for time_ms in (each.first_ms, each.median_ms, each.last_ms)
+        )
+        parts.append(
+            f'<line class="round" x1="{first:.1f}" x2="{last:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        )
+        parts.append(f'<circle class="dot" cx="{median:.1f}" cy="{y:.1f}" r="1.8"/>')
+    x = _x(middle_ms, end_ms)
+    parts += [
+        f'<line class="last" x1="{x:.1f}" x2="{x:.1f}" y1="{top - 3:.1f}" y2="{bottom + 3:.1f}"/>',
+        f'<text x="{WIDTH - RIGHT + 10}" y="{centre:.1f}">{middle_ms / 1000:.2f} s</text>',
+        "</g>",
+    ]
+    return parts
+
+
+def _axis(end_ms: float, step_ms: float, height: int) -> list[str]:
+    base = height - BOTTOM + 4
+    parts = []
+    for number in range(round(end_ms / step_ms) + 1):
+        at_ms = number * step_ms
+        x = _x(at_ms, end_ms)
+        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{base}"/>')
+        parts.append(
+            f'<text x="{x:.1f}" y="{base + 16}" text-anchor="middle">{at_ms / 1000:g}</text>'
+        )
+    parts.append(f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{base}" y2="{base}"/>')
+    parts.append(f'<text x="{WIDTH - RIGHT + 10}" y="{base + 16}">seconds</text>')
+    parts.append(f'<text x="{WIDTH - RIGHT + 10}" y="{TOP - 12}">last, median</text>')
+    return parts
+
+
+def _x(time_ms: float, end_ms: float) -> float:
+    return LEFT + (WIDTH - LEFT - RIGHT) * time_ms / end_ms

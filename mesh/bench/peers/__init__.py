@@ -1,0 +1,1 @@
+"""The peers that Mesh is measured beside: one adapter each, and where each is found."""

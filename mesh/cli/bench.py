@@ -1,0 +1,235 @@
+"""`bench`: measure real nodes on this host, beside their peers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from mesh.cli.arguments import Commands, Parser, add_command, decimal, whole_number
+from mesh.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mesh.bench.detect import DetectSettings
+    from mesh.bench.records import Record
+
+NODES_MAX = 64
+ROUNDS_MAX = 1_000
+FAULTS = ("kill", "stop", "leave", "restart", "burn", "deaf")
+SECONDS_MAX = 3_600.0
+
+
+def add_commands(commands: Commands) -> None:
+    """Add this group's commands."""
+    bench = commands.add_parser(
+        "bench",
+        help="measure real nodes on this host, beside their peers",
+        description="Measure real nodes on this host, beside their peers.",
+    )
+    benches = bench.add_subparsers(metavar="BENCH", required=True, parser_class=Parser)
+    detect = add_command(
+        benches,
+        "detect",
+        run_detect,
+        "measure how soon members notice what happens to one of them, and what an idle one costs",
+    )
+    _add_scale(detect)
+    _add_faults(detect)
+    _add_results(detect)
+
+
+def _add_scale(detect: Parser) -> None:
+    detect.add_argument(
+        "--nodes",
+        metavar="N",
+        type=whole_number("--nodes", 2, NODES_MAX),
+        default=8,
+        help="members, each a process (default: 8)",
+    )
+    detect.add_argument(
+        "--rounds",
+        metavar="K",
+        type=whole_number("--rounds", 0, ROUNDS_MAX),
+        default=5,
+        help="rounds of each fault (default: 5)",
+    )
+    detect.add_argument(
+        "--profile",
+        metavar="NAME",
+        choices=("local", "lan", "wan"),
+        default="lan",
+        help="local, lan or wan (default: lan)",
+    )
+    detect.add_argument(
+        "--seed",
+        metavar="N",
+        type=whole_number("--seed", 0, (1 << 63) - 1),
+        default=1,
+        help="draws victims and moments (default: 1)",
+    )
+    detect.add_argument(
+        "--idle",
+        metavar="SECONDS",
+        type=decimal("--idle", 0, SECONDS_MAX),
+        default=0.0,
+        help="first measure what idle members cost",
+    )
+
+
+def _add_faults(detect: Parser) -> None:
+    detect.add_argument(
+        "--fault",
+        metavar="NAME,…",
+        type=_faults,
+        default=None,
+        help=f"one or more of {', '.join(FAULTS)} (default: kill)",
+    )
+    seconds = decimal("--stop", 0.1, SECONDS_MAX)
+    detect.add_argument(
+        "--stop", metavar="SECONDS", type=seconds, default=None, help="how long (default: 2.5)"
+    )
+    detect.add_argument(
+        "--deaf",
+        metavar="SECONDS",
+        type=decimal("--deaf", 0.1, SECONDS_MAX),
+        default=None,
+        help="how long (default: 10)",
+    )
+    detect.add_argument(
+        "--burn",
+        metavar="LOOPS",
+        type=whole_number("--burn", 1, 256),
+        default=None,
+        help="how many busy loops (default: 8)",
+    )
+    detect.add_argument(
+        "--seconds",
+        metavar="SECONDS",
+        type=decimal("--seconds", 1, SECONDS_MAX),
+        default=60.0,
+        help="how long they burn (default: 60)",
+    )
+    detect.add_argument(
+        "--at-once",
+        action="store_true",
+        help="with restart: before anybody has noticed the death",
+    )
+
+
+def _add_results(detect: Parser) -> None:
+    detect.add_argument(
+        "--vs",
+        metavar="PEER,…",
+        type=lambda text: tuple(part for part in text.split(",") if part),
+        default=(),
+        help="the same rounds beside serf, memberlist, kinship",
+    )
+    detect.add_argument(
+        "--kinship",
+        metavar="PYTHON",
+        default=None,
+        help="the interpreter that has kinship (default: this one)",
+    )
+    detect.add_argument("--json", metavar="FILE", default=None, help="write the results there")
+    detect.add_argument("--svg", metavar="FILE", default=None, help="write a figure there")
+
+
+def _faults(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.split(",")))
+    for name in names:
+        if name not in FAULTS:
+            raise ConfigError(f"--fault is one or more of {', '.join(FAULTS)}, found {name!r}")
+    return names
+
+
+def settings_of(options: argparse.Namespace) -> DetectSettings:
+    """Return what was asked for; an option of one fault asks for that fault.
+
+    Raises:
+        ConfigError: an option belongs to a fault that is not played.
+    """
+    from mesh.bench.detect import DetectSettings
+    from mesh.bench.faults import FaultSettings
+
+    given = tuple(name for name in ("stop", "deaf", "burn") if getattr(options, name) is not None)
+    faults = options.fault or given or ("kill",)
+    for name in given:
+        if name not in faults:
+            raise ConfigError(
+                f"--{name} belongs to --fault {name}, found --fault {','.join(faults)}; name it there too"
+            )
+    if options.at_once and "restart" not in faults:
+        raise ConfigError(
+            f"--at-once belongs to --fault restart, found {','.join(faults)}; name it there too"
+        )
+    defaults = FaultSettings()
+    details = FaultSettings(
+        stop_s=options.stop or defaults.stop_s,
+        deaf_s=options.deaf or defaults.deaf_s,
+        burners=options.burn or defaults.burners,
+        burn_s=options.seconds,
+        is_at_once=options.at_once,
+        notice_timeout_s=180.0 if options.profile == "wan" else defaults.notice_timeout_s,
+    )
+    settings = DetectSettings(
+        nodes=options.nodes,
+        rounds=options.rounds,
+        faults=faults,
+        profile=options.profile,
+        seed=options.seed,
+        idle_s=options.idle,
+        vs=options.vs,
+        kinship_python=options.kinship,
+        details=details,
+    )
+    settings.check()
+    return settings
+
+
+def run_detect(options: argparse.Namespace) -> int:
+    """Measure; exit 0 only if every report came and Mesh accused nobody falsely."""
+    from mesh.bench.detect import detect
+    from mesh.bench.progress import open_progress
+    from mesh.bench.report import report_text
+
+    settings = settings_of(options)
+    for path in (options.json, options.svg):
+        _check_writable(path)
+    total = settings.rounds * len(settings.faults) * (1 + len(settings.vs))
+    with open_progress(total) as progress:
+        records = detect(settings, progress)
+    print()
+    print(report_text(records), flush=True)
+    _write(options, settings, records)
+    ours = records[0]
+    return 0 if not ours.failure and all(one.is_good for one in ours.rounds) else 1
+
+
+def _check_writable(path: str | None) -> None:
+    """Complain before minutes are spent on what could not be kept."""
+    if path is not None:
+        directory = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120 - quick to import
+        if not os.access(directory, os.W_OK):
+            raise ConfigError(
+                f"a file in a directory that can be written is expected, found {path!r}"
+            )
+
+
+def _write(
+    options: argparse.Namespace, settings: DetectSettings, records: Sequence[Record]
+) -> None:
+    import json
+    from pathlib import Path
+
+    from mesh.bench.figure import figure
+    from mesh.bench.records import to_json
+
+    if options.json is not None:
+        text = json.dumps(to_json(settings.to_json(), records), indent=1)
+        Path(options.json).write_text(text + "\n", encoding="utf-8")
+    if options.svg is not None:
+        fault = settings.faults[0]
+        title = f"{fault}: reports of {settings.nodes} members, {settings.profile}, {settings.rounds} rounds"
+        Path(options.svg).write_text(figure(records, fault, title), encoding="utf-8")
