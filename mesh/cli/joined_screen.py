@@ -3,13 +3,14 @@
 The node stays in its own process and the screen is a child, so that drawing can never delay the
 gossip. While the screen is shown, what the node logs goes to DIR/log; when the user closes the
 screen with `q` the node stays a member and logs to the terminal. Ctrl-C reaches both: the node leaves.
+A node that is killed takes its screen along (`child_screen.py`).
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,18 +18,25 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from mesh.cli.child_screen import start_screen
 from mesh.client import Client
 from mesh.errors import MeshError
 
 READY_TIMEOUT_S: Final = 30.0
 READY_POLL_S: Final = 0.05
 CLOSE_TIMEOUT_S: Final = 5.0
+LAST_LINES_MAX: Final = 5
+"""What the node said last is shown on the terminal when it ends: from its leaving on, so many lines."""
+
 _STDERR: Final = 2
 
 
 @contextmanager
 def joined_screen(data_dir: Path) -> Iterator[None]:
-    """Show the screen as soon as the node of this process answers; take it away on leaving."""
+    """Show the screen as soon as the node of this process answers; take it away on leaving.
+
+    Enter it in the main thread.
+    """
     screen = _Screen(data_dir)
     thread = threading.Thread(target=screen.show, name="screen", daemon=True)
     thread.start()
@@ -46,52 +54,53 @@ class _Screen:
         self._data_dir = data_dir
         self._terminal = os.dup(_STDERR)
         self._log = data_dir / "log"
+        self._log_from = 0  # where in the log this node began to write
         self._lock = threading.Lock()
         self._is_over = False
-        self._child: subprocess.Popen[bytes] | None = None
+        self._is_shown = False
+        self._child, self._go = start_screen(data_dir)
 
     def show(self) -> None:
-        """Wait for the node, run the screen until it ends, and say what the node does then."""
-        if not self._wait_ready():
-            return
+        """Wait for the node, let the screen draw until it ends, and say what the node does then."""
+        is_ready = self._wait_ready()
         with self._lock:
-            if self._is_over:
-                return
-            self._redirect()
-            self._child = subprocess.Popen(
-                [sys.executable, "-m", "mesh", "top", "--data", str(self._data_dir)],
-                stderr=self._terminal,
-            )
+            if is_ready and not self._is_over:
+                self._redirect()
+                self._is_shown = True
+                with suppress(OSError):  # it has ended already
+                    os.write(self._go, b".")
+            os.close(self._go)
         self._child.wait()
         with self._lock:
+            if not self._is_shown or self._is_over:
+                return
+            self._is_shown = False
             os.dup2(self._terminal, _STDERR)
-            if not self._is_over:
-                self._say(
-                    "the screen is closed, the node stays a member and logs here; Ctrl-C leaves the mesh, "
-                    "mesh top shows the screen again"
-                )
+            self._say(
+                "the screen is closed, the node stays a member and logs here; Ctrl-C leaves the mesh, "
+                "mesh top shows the screen again"
+            )
 
     def close(self) -> None:
         """End the screen and show on the terminal what the node said last."""
         with self._lock:
             self._is_over = True
-            child = self._child
-        if child is None or child.poll() is not None:
-            return
-        child.terminate()
-        try:
-            child.wait(CLOSE_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-        os.dup2(self._terminal, _STDERR)
-        with suppress(OSError):
-            for line in self._log.read_text(errors="replace").splitlines()[-1:]:
-                os.write(self._terminal, f"{line}\n".encode())
+        if self._child.poll() is None:
+            self._child.send_signal(signal.SIGINT)
+            try:
+                self._child.wait(CLOSE_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+                self._child.wait()
+        if self._is_shown:
+            os.dup2(self._terminal, _STDERR)
+            for line in self._last_lines():
+                with suppress(OSError):
+                    os.write(self._terminal, f"{line}\n".encode())
 
     def _wait_ready(self) -> bool:
         deadline = time.monotonic() + READY_TIMEOUT_S
-        while not self._is_over and time.monotonic() < deadline:
+        while not self._is_over and self._child.poll() is None and time.monotonic() < deadline:
             with suppress(MeshError), Client(self._data_dir) as client:
                 if client.call("status")["pid"] == os.getpid():
                     return True
@@ -101,11 +110,23 @@ class _Screen:
     def _redirect(self) -> None:
         try:
             log = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self._log_from = os.fstat(log).st_size
         except OSError as error:
             self._say(f"no log while the screen is shown: {error}")
             log = os.open(os.devnull, os.O_WRONLY)
         os.dup2(log, _STDERR)
         os.close(log)
+
+    def _last_lines(self) -> list[str]:
+        """Return what was logged from the leave on: also what ends with this node."""
+        try:
+            with self._log.open("rb") as log:
+                log.seek(self._log_from)
+                lines = log.read().decode("utf-8", "replace").splitlines()
+        except OSError:
+            return []
+        begin = max((at for at, line in enumerate(lines) if ": leaving" in line), default=0)
+        return lines[begin:][-LAST_LINES_MAX:]
 
     def _say(self, text: str) -> None:
         with suppress(OSError):

@@ -2,99 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
-import select
 import signal
-import struct
-import subprocess
-import sys
 import tempfile
-import termios
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
 
 import pytest
 
 from mesh.client import Client
 from mesh.fleet.clearing import marked_pids, wait_until
 from mesh.fleet.fleet import Fleet
-
-ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
-TIMEOUT_S = 30.0
-VARIABLE = "MESH_TEST_RUN"
-_OWN_TERMINAL = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
-    "os.execv(sys.executable, [sys.executable, '-m', 'mesh', *sys.argv[1:]])"
-)
-
-
-class Seat:
-    """A terminal of 100x30 with one `mesh` command on it, and what it has shown so far."""
-
-    def __init__(self, home: Path, *arguments: str) -> None:
-        self.shown = b""
-        self._fd, far = pty.openpty()
-        fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-        self.settings = termios.tcgetattr(far)
-        self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _OWN_TERMINAL, *arguments],
-            stdin=far,
-            stdout=far,
-            stderr=far,
-            start_new_session=True,
-            env={**os.environ, "TERM": "xterm", "TMPDIR": str(home), VARIABLE: self.mark},
-        )
-        self._far = far
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        for pid in marked_pids(self.mark, VARIABLE):
-            os.kill(pid, signal.SIGKILL)
-        os.close(self._fd)
-        os.close(self._far)
-
-    def press(self, keys: bytes) -> None:
-        os.write(self._fd, keys)
-
-    def read_until(self, wanted: bytes) -> None:
-        """Read what is shown until `wanted` is part of it."""
-        deadline = time.monotonic() + TIMEOUT_S
-        while wanted not in self.shown:
-            assert time.monotonic() < deadline, f"{wanted!r} is not in {self.shown[-2000:]!r}"
-            self._read(0.2)
-
-    def wait(self) -> int:
-        """Read on until the command ends; return its exit code."""
-        deadline = time.monotonic() + TIMEOUT_S
-        while self.process.poll() is None:
-            assert time.monotonic() < deadline, f"it did not end: {self.shown[-2000:]!r}"
-            self._read(0.05)
-        while self._read(0.1):
-            pass
-        return self.process.wait()
-
-    def assert_given_back(self) -> None:
-        """Check that the last thing the screen did was to give the terminal back."""
-        assert self.shown.count(ENTER) == self.shown.count(LEAVE) == 1
-        assert self.shown.index(ENTER) < self.shown.index(LEAVE)
-        assert termios.tcgetattr(self._far) == self.settings
-        assert marked_pids(self.mark, VARIABLE) == []
-
-    def _read(self, wait_s: float) -> bool:
-        if not select.select([self._fd], [], [], wait_s)[0]:
-            return False
-        self.shown += os.read(self._fd, 65536)
-        return True
+from tests.process.seat import ENTER, LEAVE, TIMEOUT_S, VARIABLE, Seat
 
 
 @pytest.fixture
@@ -137,6 +56,25 @@ def test_terminated_node_takes_its_screen_along(home: Path) -> None:
         seat.process.terminate()
         assert seat.wait() == 0
         seat.assert_given_back()
+
+
+def test_killed_node_takes_its_screen_along_and_the_shell_has_its_terminal_back(home: Path) -> None:
+    arguments = ("--name", "here", "--bind", "127.0.0.1:0", "--data", str(home / "d"))
+    script = '"$@"; echo "the shell goes on"; exec sleep 60'
+    with Seat(home, "join", *arguments, shell=script) as seat:
+        seat.read_until(b"members")
+        with Client(home / "d") as client:
+            pid = client.call("status")["pid"]
+        os.kill(pid, signal.SIGKILL)
+        seat.read_until(b"the shell goes on")
+        seat.read_until(f"mesh: the node (process {pid}) died; mesh join starts it again".encode())
+        wait_until(
+            lambda: len(marked_pids(seat.mark, VARIABLE)) == 1 or None,  # the shell's sleep
+            TIMEOUT_S,
+            lambda: AssertionError("the screen outlives its node"),
+        )
+        assert seat.shown.index(LEAVE) < seat.shown.index(b"mesh: the node")
+        seat.assert_restored()
 
 
 def test_node_logs_to_its_directory_while_the_screen_is_shown(home: Path, fleet: Fleet) -> None:

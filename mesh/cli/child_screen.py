@@ -1,0 +1,84 @@
+"""The screen of `mesh join`: a process of its own that dies with its node.
+
+It is started before the node, waits for the word that the node answers, and draws. The node ends it
+with SIGINT. A node that is killed cannot: then, on Linux, the kernel sends SIGTERM, and the screen
+gives the terminal back and says what has happened. That promise is bound to the thread that forked,
+so the node starts its screen from the main thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_PR_SET_PDEATHSIG: Final = 1
+_TERMINATED: Final = 128 + signal.SIGTERM
+_DEATH_S: Final = 2.0  # how long the rest of a dying process may take
+
+
+def start_screen(data_dir: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """Start the screen; call from the main thread, whose death it does not outlive.
+
+    Returns:
+        The process, and where to write one byte when the node answers; closed unwritten, it ends.
+    """
+    word, go = os.pipe()
+    command = [sys.executable, "-m", "mesh.cli.child_screen", str(os.getpid()), str(word)]
+    # Ctrl-C while Python itself starts would end in a traceback; it is taken up again in `main`.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return subprocess.Popen([*command, str(data_dir)], pass_fds=(word,)), go
+    except BaseException:
+        os.close(go)
+        raise
+    finally:
+        os.close(word)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def main(arguments: list[str]) -> int:
+    """Be the screen: NODE_PID WORD_FD DIR. Return the exit code of `mesh top`."""
+    node_pid, word, data_dir = int(arguments[0]), int(arguments[1]), Path(arguments[2])
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    _die_with_parent()
+    if os.getppid() != node_pid:  # it died before the kernel was told
+        return 0
+    from mesh.tui.top import run_top
+
+    if not os.read(word, 1):
+        return 0
+    code = run_top(data_dir)
+    if code == _TERMINATED and _has_died(node_pid):
+        with suppress(OSError):
+            sys.stderr.write(
+                f"mesh: the node (process {node_pid}) died; mesh join starts it again\n"
+            )
+            sys.stderr.flush()
+    return code
+
+
+def _has_died(node_pid: int) -> bool:
+    """Say whether the node is gone. The kernel tells when its main thread ends: others may live a moment longer."""
+    deadline = time.monotonic() + _DEATH_S
+    while os.getppid() == node_pid:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
