@@ -1,26 +1,21 @@
 """Everything the screen shows, folded from the node's stream of views and events.
 
 A view replaces the one before it; events pile up, newest first, to a bound. Order is decided here,
-once per view: what needs attention first, and stable, so that rows stay where the eye left them.
+once per view: what needs attention first, and stable, so that rows stay where the eye left them. A row
+whose JSON did not change is kept as it is.
 """
 
 from __future__ import annotations
 
+import copy
 from collections import deque
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol, TypeVar
 
-from mesh.tui.rows import (
-    EventRow,
-    Json,
-    MemberRow,
-    NodeRow,
-    TaskRow,
-    listing,
-    mapping,
-    natural,
-    number,
-    whole,
-)
+from mesh.tui.busiest import busiest
+from mesh.tui.history import Levels, Rates
+from mesh.tui.reading import Json, listing, mapping, natural, number, text, whole
+from mesh.tui.rows import EventRow, MemberRow, NodeRow, TaskRow
 from mesh.tui.traffic import Traffic
 
 EVENTS_MAX: Final = 500
@@ -31,6 +26,27 @@ FRESH_DEATH_S: Final = 600.0
 
 TASK_STATES: Final = ("ready", "leased", "done", "failed", "cancelled")
 
+_STATES: Final = {"suspect": "suspect", "dead": "dead", "leave": "left"}
+"""The events that explain a member's state, and which state that is."""
+
+
+class _Row(Protocol):
+    @property
+    def source(self) -> Json: ...
+
+
+_AnyRow = TypeVar("_AnyRow", bound=_Row)
+
+
+class History:
+    """The past that sparklines show: packets out and in a second, tasks done a second, own load."""
+
+    def __init__(self) -> None:
+        self.sent = Rates()
+        self.received = Rates()
+        self.done = Rates()
+        self.load = Levels()
+
 
 class Board:
     """The latest view and the latest events; bounded.
@@ -39,9 +55,13 @@ class Board:
         node: the node whose view it is, None before the first view.
         at: the unix time of the view; every age on the screen is counted to it.
         members: in the order to show: suspect, freshly dead, alive, long dead, left.
+        own: this node's own row.
+        busiest: the key of the member that has the most to do, "" when all are idle.
         tasks: in the order to show: leased, then the rest, the latest change first.
+        events_seen: how many events came, those that are forgotten too.
         events: newest first; without the routine of tasks, which would push the deaths out of sight.
         gone: why the node does not answer, "" while it does; a view ends it.
+        verdicts: by member, the latest event that called it suspect, dead or gone.
         version: grows with every change, so that an unchanged board is not drawn again.
     """
 
@@ -50,22 +70,25 @@ class Board:
         self.at = 0.0
         self.members: list[MemberRow] = []
         self.member_counts: dict[str, int] = {}
+        self.own: MemberRow | None = None
+        self.busiest = ""
         self.tasks: list[TaskRow] = []
         self.task_counts: dict[str, int] = {}
         self.traffic = Traffic()
+        self.history = History()
         self.events: deque[EventRow] = deque(maxlen=EVENTS_MAX)
+        self.events_seen = 0
         self.gone = ""
         self.version = 0
+        self.verdicts: dict[str, EventRow] = {}
 
     def fold(self, item: Json) -> None:
         """Take one item of the stream: `{"view": …}` or `{"event": …}`; anything else is ignored."""
         if "view" in item:
             self._fold_view(mapping(item["view"]))
         elif "event" in item:
-            event = EventRow.read(mapping(item["event"]))
-            if event.is_routine:
+            if not self._fold_event(mapping(item["event"])):
                 return
-            self.events.appendleft(event)
         else:
             return
         self.version += 1
@@ -79,35 +102,71 @@ class Board:
     def restart(self) -> None:
         """Forget the events: the node answers again, and tells them from the start before its first view."""
         self.events.clear()
+        self.verdicts.clear()
         self.version += 1
 
-    @property
-    def own(self) -> MemberRow | None:
-        """This node's own row."""
-        return next((member for member in self.members if member.is_self), None)
+    def snapshot(self) -> Board:
+        """Return the board as it is now: what this one takes afterwards does not change the copy."""
+        frozen = copy.copy(self)
+        frozen.events = self.events.copy()
+        frozen.traffic = copy.deepcopy(self.traffic)
+        frozen.history = copy.deepcopy(self.history)
+        frozen.verdicts = dict(self.verdicts)
+        return frozen
+
+    def verdict(self, member: MemberRow) -> EventRow | None:
+        """Return the latest event by which this member was suspected, declared dead, or left; or None."""
+        found = self.verdicts.get(member.node_id) or self.verdicts.get(member.name)
+        is_current = found is not None and _STATES.get(found.kind) == member.state
+        return found if is_current else None
+
+    def _fold_event(self, source: Json) -> bool:
+        event = EventRow.read(source, f"e{self.events_seen}")
+        if event.is_routine:
+            return False
+        self.events_seen += 1
+        self.events.appendleft(event)
+        if event.kind in _STATES and event.subject:
+            self.verdicts.pop(event.subject, None)
+            self.verdicts[event.subject] = event
+            if len(self.verdicts) > MEMBERS_MAX:
+                del self.verdicts[next(iter(self.verdicts))]
+        return True
 
     def _fold_view(self, view: Json) -> None:
         self.gone = ""
         self.node = NodeRow.read(mapping(view.get("node")))
         self.at = number(view, "at") or self.at
-        self._note_traffic(mapping(view.get("node")))
-        members = [MemberRow.read(mapping(row)) for row in listing(view.get("members"))]
-        self.members = sorted(members[:MEMBERS_MAX], key=self._member_rank)
+        before = {member.node_id: member for member in self.members}
+        sources = listing(view.get("members"))[:MEMBERS_MAX]
+        self.members = sorted(
+            _reread(sources, "node_id", before, MemberRow.read), key=self._member_rank
+        )
+        self.own = next((member for member in self.members if member.is_self), None)
+        self.busiest = busiest(self.members, self.busiest)
         self.member_counts = {}
-        for member in members:
+        for member in self.members:
             self.member_counts[member.state] = self.member_counts.get(member.state, 0) + 1
         counts = mapping(view.get("task_counts"))
         self.task_counts = {state: whole(counts, state) or 0 for state in TASK_STATES}
         self.tasks = self._read_tasks(view)
+        self._note_past(mapping(view.get("node")))
 
-    def _note_traffic(self, node: Json) -> None:
+    def _note_past(self, node: Json) -> None:
+        past = self.history
         sent = number(mapping(node.get("sent")), "datagrams")
         received = number(mapping(node.get("received")), "datagrams")
         if sent is not None and received is not None:
             self.traffic.note(self.at, sent, received)
+            past.sent.note(self.at, sent)
+            past.received.note(self.at, received)
+        past.done.note(self.at, self.task_counts["done"])
+        if self.own is not None and self.own.load is not None:
+            past.load.note(self.at, self.own.load)
 
     def _read_tasks(self, view: Json) -> list[TaskRow]:
-        kept = [TaskRow.read(mapping(row)) for row in listing(view.get("tasks"))[:TASKS_MAX]]
+        before = {task.id: task for task in self.tasks}
+        kept = _reread(listing(view.get("tasks"))[:TASKS_MAX], "id", before, TaskRow.read)
         known = {task.id for task in kept}
         here = self.node.name if self.node else ""
         running = [TaskRow.read_running(mapping(row), here) for row in listing(view.get("running"))]
@@ -123,3 +182,18 @@ class Board:
             since = member.since or 0.0
             return (1 if self.at - since < FRESH_DEATH_S else 3), -since, name
         return (4 if member.state == "left" else 2), 0.0, name
+
+
+def _reread(
+    sources: list[object],
+    id_key: str,
+    before: Mapping[str, _AnyRow],
+    read: Callable[[Json], _AnyRow],
+) -> list[_AnyRow]:
+    """Return the rows of `sources`; a row of `before` whose JSON is the same is used again."""
+    rows = []
+    for item in sources:
+        source = mapping(item)
+        known = before.get(text(source, id_key))
+        rows.append(known if known is not None and known.source == source else read(source))
+    return rows

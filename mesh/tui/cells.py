@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
@@ -56,6 +56,22 @@ def fit_middle(text: str, width: int) -> str:
             break
         tail = char + tail
     return set_cell_size(text, width - 1 - cell_len(tail)) + "…" + tail
+
+
+def folded(text: str, width: int) -> list[str]:
+    """Return `text` in pieces of at most `width` cells, broken between words where there are any."""
+    lines: list[str] = []
+    rest = ""
+    for word in text.split(" "):
+        joined = f"{rest} {word}" if rest else word
+        if cell_len(joined) <= width:
+            rest = joined
+            continue
+        if rest:
+            lines.append(rest)
+        *full, rest = chop_cells(word, max(width, 2)) or [""]
+        lines += full
+    return [*lines, rest]
 
 
 def line_width(line: Line) -> int:

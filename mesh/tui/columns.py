@@ -56,18 +56,30 @@ class Layout(Generic[Row]):
     gap: int
     width: int
 
-    def titles(self) -> Line:
-        """Return the line of titles."""
-        return self._join(
-            [[Segment(fit(column.title, cells, column.align))] for column, cells in self.columns],
-            is_title=True,
-        )
+    def titles(self, sorted_by: str = "", arrow: str = "") -> Line:
+        """Return the line of titles; the one of the column that rows are sorted by carries an arrow."""
+        titles: list[Line] = []
+        for column, cells in self.columns:
+            text = column.title + arrow if column.title == sorted_by else column.title
+            titles.append([Segment(fit(text, cells, column.align))])
+        return self._join(titles, is_title=True)
 
     def row(self, row: Row) -> Line:
         """Return the line of `row`."""
         return self._join(
             [fit_line(column.cell(row, cells), cells) for column, cells in self.columns]
         )
+
+    def row_until(self, row: Row, last: str, rest: Line) -> Line:
+        """Return the line of `row` up to the column with the title `last`, and `rest` in what is left."""
+        cells: list[Line] = []
+        for column, width in self.columns:
+            cells.append(fit_line(column.cell(row, width), width))
+            if column.title == last:
+                break
+        gap = Segment(" " * self.gap)
+        line = [piece for cell in cells for piece in (*cell, gap)]
+        return fit_line([*line, *rest], self.width)
 
     def _join(self, cells: list[Line], *, is_title: bool = False) -> Line:
         line: Line = []

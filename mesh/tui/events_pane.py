@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
+from functools import cached_property
 
 from rich.segment import Segment
 
 from mesh.tui.board import Board
 from mesh.tui.cells import Line
+from mesh.tui.filters import EVENT_FIELDS, matching
 from mesh.tui.palette import DIM, EVENT_MARKS, PLAIN, RED, TASK_MARKS, UNKNOWN, Mark
-from mesh.tui.pane import fill, list_lines, position
+from mesh.tui.pane import Stance, count_note, fill, list_lines
 from mesh.tui.rows import EventRow
 from mesh.tui.sentences import sentence
+from mesh.tui.spots import Spot
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EventsPane:
-    """A window on the events from `offset` on; times are shown in `zone` (None: this host's)."""
+    """A window on the events; times are shown in `zone` (None: this host's)."""
 
     board: Board
-    offset: int = 0
+    stance: Stance = field(default_factory=Stance)
     zone: tzinfo | None = None
 
     @property
@@ -29,13 +33,24 @@ class EventsPane:
         return "events"
 
     @property
-    def total(self) -> int:
-        """How many events are held."""
-        return len(self.board.events)
+    def is_rolling(self) -> bool:
+        """The newest stands on top."""
+        return True
+
+    @cached_property
+    def rows(self) -> Sequence[EventRow]:
+        """The events that the filter leaves, the newest first."""
+        return matching(list(self.board.events), EVENT_FIELDS, self.stance.filter)
+
+    @cached_property
+    def keys(self) -> Sequence[str]:
+        """Their keys."""
+        return [event.key for event in self.rows]
 
     def note(self, height: int) -> str:
         """Return which of the events are shown."""
-        return position(self.total, self.page(height), self.offset)
+        held, page = len(self.board.events), self.page(height)
+        return count_note(held, len(self.rows), page, self.stance, self._spot(page))
 
     def page(self, height: int) -> int:
         """Return how many events fit."""
@@ -43,19 +58,31 @@ class EventsPane:
 
     def render(self, width: int, height: int) -> list[Line]:
         """Draw the events."""
-        if not self.board.events:
-            return fill([[Segment("nothing has happened yet", DIM)]], width, height)
-        return list_lines(list(self.board.events), self._line, (width, height), self.offset)
+        if not self.rows:
+            text = "no event matches" if self.board.events else "nothing has happened yet"
+            return fill([[Segment(text, DIM)]], width, height)
+        return list_lines(
+            self.rows,
+            lambda event: event_line(event, self.zone),
+            (width, height),
+            self._spot(self.page(height)),
+            has_cursor=self.stance.has_cursor,
+        )
 
-    def _line(self, event: EventRow) -> Line:
-        mark = _mark(event)
-        words, more = sentence(event)
-        return [
-            Segment(clock(event.at, self.zone) + " ", DIM),
-            Segment(mark.symbol + " ", mark.style),
-            Segment(words, RED if event.kind in {"dead", "conflict"} else PLAIN),
-            Segment(f"  {more}" if more else "", DIM),
-        ]
+    def _spot(self, page: int) -> Spot:
+        return self.stance.spot.settled(self.keys, page, is_rolling=True)
+
+
+def event_line(event: EventRow, zone: tzinfo | None, *, is_full: bool = True) -> Line:
+    """Return when, who saw what, and (unless not `is_full`) the most that is known about it."""
+    mark = _mark(event)
+    words, more = sentence(event)
+    return [
+        Segment(clock(event.at, zone) + " ", DIM),
+        Segment(mark.symbol + " ", mark.style),
+        Segment(words, RED if event.kind in {"dead", "conflict"} else PLAIN),
+        Segment(f"  {more}" if more and is_full else "", DIM),
+    ]
 
 
 def clock(at: float, zone: tzinfo | None) -> str:

@@ -17,10 +17,10 @@ import msgpack
 from mesh.client import ANSWER_BYTES_MAX, socket_address
 from mesh.errors import CommandRefused, DecodeError, MeshUnreachable
 from mesh.tui.board import EVENTS_MAX
-from mesh.tui.rows import Json
+from mesh.tui.reading import Json
 from mesh.wire.frames import FrameReader, frame
 
-VIEW_INTERVAL_S: Final = 0.5
+VIEW_INTERVAL_S: Final = 1.0
 _READ_BYTES: Final = 256 * 1024
 _READS_MAX: Final = 16
 _CONNECT_WAIT_S: Final = 1.0

@@ -1,36 +1,69 @@
-"""The two lines at the top: which mesh and node this is, and how both are."""
+"""The lines at the top: which mesh and node this is, how both are, and what was in the last minutes.
+
+    mesh 3f9a2c1b  node n1  127.0.0.1:7946                up 2h14m  v0.1.0
+    ● 5 alive  ◐ 0 suspect  ✗ 1 dead     ▲ busiest n4 3/4    ● healthy
+    ↑ 2.1 ▁▂▃▂  ↓ 2.8 ▂▂▃▂ packets/s   ✓ 3.4 ▁▅▇ tasks/s   load 0.2 ▁▁▂
+
+On a high screen each sparkline becomes a graph of three lines under its name.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
+from rich.cells import cell_len
 from rich.segment import Segment
 
 from mesh.tui.board import Board
-from mesh.tui.cells import Line, duration, fit, fit_line, line_width, spread
-from mesh.tui.palette import BANNER, BOLD, DIM, MEMBER_MARKS, TITLE, YELLOW, bar, load_style
+from mesh.tui.cells import Line, duration, fit, fit_line, fit_middle, line_width, spread
+from mesh.tui.graphs import GRAPH_LINES, graph_lines, spark_line
+from mesh.tui.palette import (
+    BANNER,
+    BOLD,
+    BUSIEST,
+    DIM,
+    MEMBER_MARKS,
+    TITLE,
+    YELLOW,
+    health_style,
+)
 
-HEADER_LINES: Final = 2
-_LOAD_CELLS: Final = 5
+_SPARKS_HEIGHT: Final = 20
+_GRAPHS_HEIGHT: Final = 40
+_HEALTH_MAX: Final = 8
+
+
+def header_height(height: int) -> int:
+    """Return how many lines the header takes on a screen of this height."""
+    if height >= _GRAPHS_HEIGHT:
+        return 2 + GRAPH_LINES
+    return 3 if height >= _SPARKS_HEIGHT else 2
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The head of the screen; `gone_s` is how long the node has not answered."""
+    """The head of the screen; `gone_s` is how long the node has not answered, `paused` is said when not ""."""
 
     board: Board
     gone_s: float = 0.0
+    paused: str = ""
 
-    def render(self, width: int) -> list[Line]:
-        """Draw two lines of `width` cells."""
-        first = self._banner(width) if self.board.gone else self._identity(width)
-        return [first, self._state(width)]
+    def render(self, width: int, height: int) -> list[Line]:
+        """Draw lines of `width` cells for a screen of `height` lines."""
+        lines = [self._first(width), self._state(width)]
+        if height >= _GRAPHS_HEIGHT:
+            return [*lines, *graph_lines(self.board, width)]
+        return [*lines, spark_line(self.board, width)] if height >= _SPARKS_HEIGHT else lines
 
-    def _banner(self, width: int) -> Line:
-        name = f" {self.board.node.name}" if self.board.node else ""
-        text = f" node{name} gone, trying again ({duration(self.gone_s)}): {self.board.gone}"
-        return [Segment(fit(text, width), BANNER)]
+    def _first(self, width: int) -> Line:
+        if self.board.gone:
+            name = f" {self.board.node.name}" if self.board.node else ""
+            text = f" node{name} gone, trying again ({duration(self.gone_s)}): {self.board.gone}"
+            return [Segment(fit(text, width), BANNER)]
+        if self.paused:
+            return [Segment(fit(f" {self.paused}", width), BANNER)]
+        return self._identity(width)
 
     def _identity(self, width: int) -> Line:
         node = self.board.node
@@ -62,24 +95,37 @@ class Header:
                 style = mark.style if count else DIM
                 left += [Segment(f"{mark.symbol} {count}", style), Segment(f" {state}  ", DIM)]
         room = width - line_width(left) - 1
-        vitals = [self._packets() + self._load(bar_cells) for bar_cells in (_LOAD_CELLS, 0)]
-        fitting = [line for line in vitals if line_width(line) <= room]
-        return spread(left, fitting[0] if fitting else self._packets(), width)
-
-    def _packets(self) -> Line:
-        rates = self.board.traffic.rates()
-        if rates is None:
-            return []
-        sent, received = rates
-        return [Segment(f"↑{sent:.1f} ↓{received:.1f}"), Segment(" packets/s  ", DIM)]
-
-    def _load(self, bar_cells: int) -> Line:
-        own = self.board.own
-        if own is None or own.load is None:
-            return []
-        graph = [Segment(bar(own.load, 1.0, bar_cells) + " ", load_style(own.load))]
-        return [
-            Segment("load ", DIM),
-            *(graph if bar_cells else []),
-            Segment(f"{own.load:.2f} ", load_style(own.load)),
+        health = self._health()
+        choices = [
+            self._busiest() + health,
+            self._busiest(is_brief=True) + health,
+            health,
         ]
+        return spread(left, next((line for line in choices if line_width(line) <= room), []), width)
+
+    def _busiest(self, *, is_brief: bool = False) -> Line:
+        board = self.board
+        if not board.busiest:
+            return [Segment("nobody is busy  ", DIM)] if board.members else []
+        member = next((m for m in board.members if m.key == board.busiest), None)
+        if member is None:
+            return []
+        slots = "" if member.used is None else f" {member.used}/{member.slots} slots"
+        load = "" if member.load is None or is_brief else f" load {member.load:.1f}"
+        cells = min(cell_len(member.name), 12 if is_brief else 24)
+        return [
+            Segment(f"{BUSIEST.symbol} busiest ", BUSIEST.style),
+            Segment(fit_middle(member.name, cells), BOLD),
+            Segment(f"{slots}{load}  ", DIM),
+        ]
+
+    def _health(self) -> Line:
+        """Say how well this node itself is; the number alone would not say which end is good."""
+        health = self.board.node.health if self.board.node else None
+        if health is None:
+            return []
+        style = health_style(health)
+        if health <= 0:
+            return [Segment("healthy ", style)]
+        word = "strained" if health < 4 else "overloaded"
+        return [Segment(f"{word} {min(health, _HEALTH_MAX)}/{_HEALTH_MAX} ", style)]

@@ -3,54 +3,91 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
 from rich.segment import Segment
 
-from mesh.tui.cells import Line, fit
-from mesh.tui.palette import BOLD, KEY, MEMBER_MARKS, TASK_MARKS, Mark
+from mesh.tui.cells import Line, fit, fit_line
+from mesh.tui.palette import (
+    BOLD,
+    BUSIEST,
+    GREEN,
+    KEY,
+    MEMBER_MARKS,
+    RED_BOLD,
+    TASK_MARKS,
+    YELLOW,
+    Mark,
+)
 from mesh.tui.pane import fill
 
 _KEYS: Final = (
     ("q  Ctrl-C", "quit"),
-    ("tab", "give the keys to the next pane"),
-    ("↑ ↓  j k", "scroll by a line"),
+    ("1 2 3  tab", "members, tasks, events"),
+    ("z", "one pane on the whole screen"),
+    ("↑ ↓  j k", "move the cursor, scroll"),
     ("PgUp PgDn", "scroll by a page"),
     ("g G", "to the top, to the end"),
+    ("enter", "open the row: why, tries, output"),
+    ("← →", "there: the row before, after"),
+    ("esc", "back; clear the filter"),
+    ("/", "only rows with: word state:dead"),
+    ("s S", "sort by next column; reverse"),
+    ("p  space", "freeze the picture, and go on"),
     ("?", "this page; any key closes it"),
 )
 
 _MEMBERS: Final = (
     ("alive", "answers"),
-    ("suspect", "did not answer; it may still refute"),
-    ("dead", "silent: too long · crashed · ended"),
+    ("suspect", "may still refute"),
+    ("dead", "silent·crashed·ended"),
     ("left", "said goodbye"),
 )
 
 _TASKS: Final = (
-    ("ready", "waits for a free slot"),
-    ("leased", "runs on the node named under ON"),
+    ("ready", "waits for a slot"),
+    ("leased", "runs; see ON"),
     ("done", "ended well"),
-    ("failed", "ended badly; see EXIT"),
-    ("cancelled", "was called off"),
+    ("failed", "see EXIT, or open it"),
+    ("cancelled", "called off"),
 )
+
+_HEALTH: Final = (
+    ("healthy", GREEN, "keeps its own time"),
+    ("strained", YELLOW, "1-3 of 8: is late"),
+    ("overloaded", RED_BOLD, "4-8: far too late"),
+)
+
+_LEFT_CELLS: Final = 44
 
 
 @dataclass(frozen=True, slots=True)
 class HelpPane:
-    """One page, which does not scroll."""
+    """One page, in two columns where they fit; it does not scroll."""
 
     def render(self, width: int, height: int) -> list[Line]:
         """Draw."""
-        lines: list[Line] = [
-            [Segment(fit(keys, 13), KEY), Segment(meaning)] for keys, meaning in _KEYS
+        keys: list[Line] = [
+            [Segment(fit(keys, 12), KEY), Segment(meaning)] for keys, meaning in _KEYS
         ]
-        lines += [[], [Segment("members", BOLD)]]
-        lines += [_legend(MEMBER_MARKS[state], state, meaning) for state, meaning in _MEMBERS]
-        lines += [[], [Segment("tasks", BOLD)]]
-        lines += [_legend(TASK_MARKS[state], state, meaning) for state, meaning in _TASKS]
+        signs: list[Line] = [[Segment("members", BOLD)]]
+        signs += [_legend(MEMBER_MARKS[state], state, meaning) for state, meaning in _MEMBERS]
+        signs += [_legend(BUSIEST, "busiest", "by slots, then load"), []]
+        signs += [[Segment("tasks", BOLD)]]
+        signs += [_legend(TASK_MARKS[state], state, meaning) for state, meaning in _TASKS]
+        signs += [[], [Segment("this node", BOLD)]]
+        signs += [
+            [Segment(fit(word, 12), style), Segment(meaning)] for word, style, meaning in _HEALTH
+        ]
+        if width < _LEFT_CELLS + 30:
+            return fill([*keys, [], *signs], width, height)
+        lines = [
+            [*fit_line(left, _LEFT_CELLS), *right]
+            for left, right in zip_longest(keys, signs, fillvalue=list[Segment]())
+        ]
         return fill(lines, width, height)
 
 
 def _legend(mark: Mark, state: str, meaning: str) -> Line:
-    return [Segment(fit(f"{mark.symbol} {state}", 13), mark.style), Segment(meaning)]
+    return [Segment(fit(f"{mark.symbol} {state}", 12), mark.style), Segment(meaning)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from rich.cells import cell_len
@@ -11,23 +12,39 @@ from rich.segment import Segment
 from rich.style import Style
 
 from mesh.tui.board import Board
-from mesh.tui.cells import Line, duration, fit, fit_middle, milliseconds
-from mesh.tui.columns import Column, lay_out
-from mesh.tui.palette import BOLD, DIM, GREEN, MEMBER_MARKS, PLAIN, UNKNOWN, YELLOW, bar, load_style
-from mesh.tui.pane import fill, list_lines, position
+from mesh.tui.cells import Line, duration, fit, fit_middle, line_width, milliseconds
+from mesh.tui.columns import Column, Layout, lay_out
+from mesh.tui.filters import MEMBER_FIELDS, matching
+from mesh.tui.orders import MEMBER_ORDERS
+from mesh.tui.palette import (
+    BOLD,
+    BUSIEST,
+    DIM,
+    GREEN,
+    MEMBER_MARKS,
+    PLAIN,
+    UNKNOWN,
+    YELLOW,
+    bar,
+    load_style,
+)
+from mesh.tui.pane import Sorting, Stance, count_note, fill, list_lines
 from mesh.tui.rows import MemberRow
+from mesh.tui.sentences import reason
+from mesh.tui.spots import Spot
 
 _BAR_CELLS: Final = 4
 _SLOT_CELLS_MAX: Final = 8
 _SELF: Final = " (me)"
+_BUSIEST: Final = f" {BUSIEST.symbol} busiest"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MembersPane:
-    """A window on the members from `offset` on."""
+    """The members that the filter leaves, sorted, seen through a window."""
 
     board: Board
-    offset: int = 0
+    stance: Stance = field(default_factory=Stance)
 
     @property
     def title(self) -> str:
@@ -35,13 +52,26 @@ class MembersPane:
         return "members"
 
     @property
-    def total(self) -> int:
-        """How many members are known."""
-        return len(self.board.members)
+    def is_rolling(self) -> bool:
+        """Members keep their places."""
+        return False
+
+    @cached_property
+    def rows(self) -> Sequence[MemberRow]:
+        """The members as they stand."""
+        order = MEMBER_ORDERS[self.stance.sorting.order]
+        rows = matching(self.board.members, MEMBER_FIELDS, self.stance.filter)
+        return order.arrange(rows, is_reversed=self.stance.sorting.is_reversed)
+
+    @cached_property
+    def keys(self) -> Sequence[str]:
+        """Their keys."""
+        return [member.key for member in self.rows]
 
     def note(self, height: int) -> str:
         """Return the number of members, and which of them are shown."""
-        return position(self.total, self.page(height), self.offset) or str(self.total)
+        held, page = len(self.board.members), self.page(height)
+        return count_note(held, len(self.rows), page, self.stance, self._spot(page)) or "0"
 
     def page(self, height: int) -> int:
         """Return how many members fit."""
@@ -49,18 +79,48 @@ class MembersPane:
 
     def render(self, width: int, height: int) -> list[Line]:
         """Draw the titles and the members."""
-        members = self.board.members
-        layout = lay_out(_columns(self.board.at), members, width)
-        rows = list_lines(members, layout.row, (width, height - 1), self.offset)
-        if not members and rows:
-            rows[0] = [Segment("no members yet", DIM)]
-        return fill([layout.titles(), *rows], width, height)
+        layout = lay_out(_columns(self.board), self.rows, width)
+        sorting = self.stance.sorting
+        order = MEMBER_ORDERS[sorting.order]
+        is_down = order.is_descending != sorting.is_reversed
+        arrow = "" if sorting == Sorting() else "▼" if is_down else "▲"
+        rows = list_lines(
+            self.rows,
+            lambda member: self._row(layout, member),
+            (width, height - 1),
+            self._spot(self.page(height)),
+            has_cursor=self.stance.has_cursor,
+        )
+        if not self.rows and rows:
+            text = "no member matches" if self.board.members else "no members yet"
+            rows[0] = [Segment(text, DIM)]
+        return fill([layout.titles(order.column, arrow), *rows], width, height)
+
+    def _spot(self, page: int) -> Spot:
+        return self.stance.spot.settled(self.keys, page, is_rolling=False)
+
+    def _row(self, layout: Layout[MemberRow], member: MemberRow) -> Line:
+        """Draw a member; why one is suspected or dead stands where the vitals of the living stand."""
+        if member.is_living and member.state != "suspect":
+            return layout.row(member)
+        verdict = self.board.verdict(member)
+        evidence = verdict.evidence if verdict else ()
+        text = reason(member.state, member.cause, evidence)
+        style = MEMBER_MARKS.get(member.state, UNKNOWN).style
+        return layout.row_until(member, "FOR", [Segment(text, style)])
 
 
-def _columns(at: float) -> list[Column[MemberRow]]:
-    """Return the columns, in the order in which they stand; ages are counted to `at`."""
+def _columns(board: Board) -> list[Column[MemberRow]]:
+    """Return the columns, in the order in which they stand; ages are counted to the board's time."""
+    at, busiest = board.at, board.busiest
     return [
-        Column(title="NAME", cell=_name, text=_name_text, width_min=10, width_max=32),
+        Column(
+            title="NAME",
+            cell=lambda m, width: _name(m, width, is_busiest=m.key == busiest),
+            text=lambda m: _name_text(m, is_busiest=m.key == busiest),
+            width_min=11,
+            width_max=40,
+        ),
         _words("ADDRESS", lambda m: m.address, (14, 47), cut=fit_middle),
         Column(title="STATE", cell=_state, text=_state_text, width_min=13, width_max=16),
         Column(
@@ -100,23 +160,23 @@ def _words(
     )
 
 
-def _is_there(member: MemberRow) -> bool:
-    return member.state in {"alive", "suspect"}
-
-
 def _tone(member: MemberRow) -> Style:
-    return PLAIN if _is_there(member) else DIM
+    return PLAIN if member.is_living else DIM
 
 
-def _name_text(member: MemberRow) -> str:
-    return member.name + _SELF if member.is_self else member.name
+def _name_text(member: MemberRow, *, is_busiest: bool) -> str:
+    return member.name + (_SELF if member.is_self else "") + (_BUSIEST if is_busiest else "")
 
 
-def _name(member: MemberRow, width: int) -> Line:
-    if not member.is_self:
-        return [Segment(fit_middle(member.name, width), _tone(member))]
-    name = fit_middle(member.name, min(width - len(_SELF), cell_len(member.name)))
-    return [Segment(name, BOLD), Segment(_SELF, DIM)]
+def _name(member: MemberRow, width: int, *, is_busiest: bool) -> Line:
+    """Draw the name and what is special about it; the name gives way, and "busiest" leaves its mark."""
+    marks: Line = [Segment(_SELF, DIM)] if member.is_self else []
+    if is_busiest:
+        room = width - cell_len(member.name) - (len(_SELF) if member.is_self else 0)
+        text = _BUSIEST if room >= len(_BUSIEST) else _BUSIEST[:2]
+        marks.append(Segment(text, BUSIEST.style))
+    name = fit_middle(member.name, min(width - line_width(marks), cell_len(member.name)))
+    return [Segment(name, BOLD if member.is_self else _tone(member)), *marks]
 
 
 def _state_text(member: MemberRow) -> str:
@@ -137,7 +197,7 @@ def _for(member: MemberRow, width: int, at: float) -> Line:
 
 
 def _rtt(member: MemberRow, width: int) -> Line:
-    if member.is_self or not _is_there(member):
+    if member.is_self or not member.is_living:
         return [Segment(fit("-", width, "right"), DIM)]
     return [Segment(fit(milliseconds(member.rtt_ms), width, "right"), _tone(member))]
 
@@ -148,7 +208,7 @@ def _slots_text(member: MemberRow) -> str:
 
 
 def _slots(member: MemberRow, width: int) -> Line:
-    if not member.slots or not _is_there(member):
+    if not member.slots or not member.is_living:
         return [Segment("-", DIM)]
     if member.used is None:
         return [Segment(f"?/{member.slots}", DIM)]
@@ -159,7 +219,7 @@ def _slots(member: MemberRow, width: int) -> Line:
 
 
 def _load(member: MemberRow, width: int) -> Line:
-    if member.load is None or not _is_there(member):
+    if member.load is None or not member.is_living:
         return [Segment("-", DIM)]
     cells = width - 5
     return [

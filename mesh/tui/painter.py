@@ -31,14 +31,22 @@ class Painter:
         self._is_unicode = encoding.lower().replace("-", "").replace("_", "") == "utf8"
         self._is_colorful = is_colorful
         self._shown: list[str] = []
+        self._lines: list[Line] = []
 
     def forget(self) -> None:
         """Take nothing for granted any more: the next frame is written whole, on a cleared screen."""
         self._shown = []
+        self._lines = []
 
     def paint(self, lines: Iterable[Line]) -> bytes:
         """Return what turns the frame on the terminal into `lines`; nothing when they are equal."""
-        rows = [self._row(line) for line in lines]
+        drawn = list(lines)
+        known = [*self._lines, *[None] * len(drawn)]
+        rows = [
+            self._shown[number] if line == known[number] else self._row(line)
+            for number, line in enumerate(drawn)
+        ]
+        self._lines = drawn
         is_new = len(rows) != len(self._shown)
         changes = [
             f"\x1b[{number};1H\x1b[2K{row}"

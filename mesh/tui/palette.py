@@ -14,16 +14,19 @@ BOLD: Final = Style(bold=True)
 DIM: Final = Style(dim=True)
 TITLE: Final = Style(color="cyan", bold=True)
 FRAME: Final = Style(dim=True)
-FOCUS: Final = Style(color="cyan")
 KEY: Final = Style(color="cyan", bold=True)
 COLUMN: Final = Style(dim=True, bold=True)
-BANNER: Final = Style(color="black", bgcolor="yellow", bold=True)
+BANNER: Final = Style(color="yellow", reverse=True, bold=True)
+CURSOR: Final = Style(reverse=True)
+"""Reversed rather than coloured: it shows on light and dark, and without colours."""
+
 GREEN: Final = Style(color="green")
 YELLOW: Final = Style(color="yellow")
 RED: Final = Style(color="red")
 RED_BOLD: Final = Style(color="red", bold=True)
 CYAN: Final = Style(color="cyan")
 MAGENTA: Final = Style(color="magenta")
+BLUE: Final = Style(color="blue")
 
 
 class Mark(NamedTuple):
@@ -72,6 +75,8 @@ EVENT_MARKS: Final[dict[str, Mark]] = {
     "warn": Mark("!", Style(color="yellow", bold=True)),
 }
 
+BUSIEST: Final = Mark("▲", Style(color="magenta", bold=True))
+
 UNKNOWN: Final = Mark("·", PLAIN)
 
 ASCII: Final = str.maketrans(
@@ -98,6 +103,12 @@ ASCII: Final = str.maketrans(
         "◆": "*",
         "↑": "^",
         "↓": "v",
+        "←": "<",
+        "→": ">",
+        "▏": "|",
+        "▲": "^",
+        "▼": "v",
+        **dict(zip("▁▂▃▄▅▆▇", "_.-~=+*", strict=True)),
     }
 )
 """Our own signs for a terminal that is not UTF-8; each takes one cell, as the sign does."""
@@ -117,3 +128,10 @@ def load_style(load: float) -> Style:
     if load < 0.7:
         return GREEN
     return YELLOW if load <= 1.0 else RED
+
+
+def health_style(health: int) -> Style:
+    """Return the colour of a health score: 0 is well, from 4 on this node is in trouble."""
+    if health <= 0:
+        return GREEN
+    return YELLOW if health < 4 else RED_BOLD

@@ -1,17 +1,37 @@
-"""What a pane is: a small value that draws itself into a rectangle, and a window on a long list."""
+"""What a pane is: a small value that draws a list into a rectangle, and a window on a long list."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from rich.segment import Segment
 
-from mesh.tui.cells import Line, fit_line
-from mesh.tui.palette import DIM
+from mesh.tui.cells import Line, fit_line, repaint
+from mesh.tui.palette import CURSOR, DIM
+from mesh.tui.spots import Spot
+from mesh.tui.windows import position, window
 
 Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sorting:
+    """The number of a pane's order, and whether it is turned round."""
+
+    order: int = 0
+    is_reversed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stance:
+    """What the user has done to one pane."""
+
+    spot: Spot = field(default_factory=Spot)
+    sorting: Sorting = field(default_factory=Sorting)
+    filter: str = ""
+    has_cursor: bool = False
 
 
 class Pane(Protocol):
@@ -23,8 +43,13 @@ class Pane(Protocol):
         ...
 
     @property
-    def total(self) -> int:
-        """How many rows the list has that this pane scrolls through."""
+    def keys(self) -> Sequence[str]:
+        """The keys of the rows, filtered and sorted, that this pane scrolls through."""
+        ...
+
+    @property
+    def is_rolling(self) -> bool:
+        """Whether new rows come in above the old ones."""
         ...
 
     def note(self, height: int) -> str:
@@ -40,49 +65,31 @@ class Pane(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The part of a list that is shown: rows `first` to `last` (exclusive), and how many follow."""
-
-    first: int
-    last: int
-    more: int
-
-
-def offset_max(total: int, page: int) -> int:
-    """Return the offset at which the last row stands at the bottom."""
-    return max(0, total - page)
-
-
-def window(total: int, page: int, offset: int) -> Window:
-    """Return what of `total` rows is shown in `page` lines from row `offset` on.
-
-    While rows follow, the last line is kept for saying how many.
-    """
-    first = min(max(offset, 0), offset_max(total, page))
-    last = min(total, first + max(page, 0))
-    if last < total:
-        last = max(first, last - 1)
-    return Window(first, last, total - last)
-
-
-def position(total: int, page: int, offset: int) -> str:
-    """Return where a window stands, as `5-9 of 16`; "" when everything is shown."""
-    shown = window(total, page, offset)
-    if shown.first == 0 and shown.more == 0:
-        return ""
-    return f"{shown.first + 1}-{shown.last} of {total}"
+def count_note(held: int, shown: int, page: int, stance: Stance, spot: Spot) -> str:
+    """Return how many of the `held` rows the filter leaves, and which of these are seen."""
+    seen = position(shown, page, spot.offset)
+    if not stance.filter:
+        return seen or (str(held) if held else "")
+    return f"/{stance.filter}  {seen or f'{shown} of {held}'}"
 
 
 def list_lines(
-    rows: Sequence[Row], draw: Callable[[Row], Line], size: tuple[int, int], offset: int
+    rows: Sequence[Row],
+    draw: Callable[[Row], Line],
+    size: tuple[int, int],
+    spot: Spot,
+    *,
+    has_cursor: bool = False,
 ) -> list[Line]:
     """Return a window on `rows` as lines that fill `size` (width, height), its end marked if more follow."""
     width, height = size
     if height <= 0:
         return []
-    shown = window(len(rows), height, offset)
+    shown = window(len(rows), height, spot.offset)
     lines = [draw(row) for row in rows[shown.first : shown.last]]
+    marked = spot.index - shown.first
+    if has_cursor and 0 <= marked < len(lines):
+        lines[marked] = repaint(fit_line(lines[marked], width), CURSOR)
     if shown.more:
         lines.append(fit_line([Segment(f"… {shown.more} more", DIM)], width))
     return fill(lines, width, height)

@@ -1,72 +1,18 @@
 """The rows that panes show, made from the node's JSON: typed, cleaned, and tolerant.
 
-A key that is missing or of another type becomes an empty value rather than an error: a screen of an
-older version must still show a newer node.
+A row holds what a line of a list needs; `source` is the JSON itself, from which a page of details reads
+the rest when somebody opens it.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from dataclasses import dataclass, field
+from typing import Final
 
 from mesh.tui.cells import clean
+from mesh.tui.reading import Json, command_text, mapping, number, text, texts, whole
 
-Json: TypeAlias = Mapping[str, object]
-
-_ARGUMENTS_MAX: Final = 12
 _LABELS_MAX: Final = 12
-_SAFE_ARGUMENT: Final = re.compile(r"[\w@%+=:,./-]+")
-_DIGITS: Final = re.compile(r"(\d+)")
-
-
-def text(source: Json, key: str) -> str:
-    """Return the cleaned text at `key`, "" when there is none."""
-    value = source.get(key)
-    return clean(value) if isinstance(value, str) else ""
-
-
-def number(source: Json, key: str) -> float | None:
-    """Return the number at `key`, or None."""
-    value = source.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if abs(value) < 1e19 else None
-
-
-def whole(source: Json, key: str) -> int | None:
-    """Return the number at `key` as an integer, or None."""
-    value = number(source, key)
-    return None if value is None else int(value)
-
-
-def mapping(value: object) -> Json:
-    """Return `value` if it is a map, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def listing(value: object) -> list[object]:
-    """Return `value` if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a sort key by which n2 stands before n10."""
-    parts = _DIGITS.split(name)
-    return tuple((0, int(p), "") if p.isdecimal() and p.isascii() else (1, 0, p) for p in parts)
-
-
-def command_text(argv: object) -> str:
-    """Return an argument list as one would type it; long lists are cut."""
-    words = []
-    arguments = listing(argv)
-    for argument in arguments[:_ARGUMENTS_MAX]:
-        word = clean(argument) if isinstance(argument, str) else "?"
-        words.append(word if _SAFE_ARGUMENT.fullmatch(word) else "'" + word + "'")
-    if len(arguments) > _ARGUMENTS_MAX:
-        words.append("…")
-    return " ".join(words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +25,8 @@ class NodeRow:
     phase: str
     version: str
     since: float | None
+    health: int | None
+    """Lifeguard's health score: 0 is well, 8 the worst; None when the node does not tell."""
 
     @classmethod
     def read(cls, source: Json) -> NodeRow:
@@ -90,6 +38,7 @@ class NodeRow:
             phase=text(source, "phase"),
             version=text(source, "version"),
             since=number(source, "since"),
+            health=whole(source, "health"),
         )
 
 
@@ -112,6 +61,7 @@ class MemberRow:
     labels: str
     version: str
     is_self: bool
+    source: Json = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def read(cls, source: Json) -> MemberRow:
@@ -135,7 +85,25 @@ class MemberRow:
             labels=clean(" ".join(f"{key}={value}" for key, value in labels[:_LABELS_MAX])),
             version=text(source, "version"),
             is_self=source.get("self") is True,
+            source=source,
         )
+
+    @property
+    def key(self) -> str:
+        """What this member is told apart by while its row moves."""
+        return self.node_id or self.name
+
+    @property
+    def is_living(self) -> bool:
+        """Say whether it answers, or may still."""
+        return self.state in {"alive", "suspect"}
+
+    @property
+    def slot_ratio(self) -> float | None:
+        """The share of its slots that are taken; None when that is not known."""
+        if not self.is_living or not self.slots or self.used is None:
+            return None
+        return self.used / self.slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +122,7 @@ class TaskRow:
     exit_code: int | None
     note: str  # what it waits for, or why it failed
     command: str
+    source: Json = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def read(cls, source: Json) -> TaskRow:
@@ -172,6 +141,7 @@ class TaskRow:
             exit_code=whole(result, "exit_code"),
             note=text(source, "waits_for") or text(result, "error"),
             command=command_text(source.get("argv")),
+            source=source,
         )
 
     @classmethod
@@ -190,7 +160,18 @@ class TaskRow:
             exit_code=None,
             note="",
             command=command_text(source.get("argv")),
+            source=source,
         )
+
+    @property
+    def key(self) -> str:
+        """What this task is told apart by while its row moves."""
+        return self.id
+
+    @property
+    def is_over(self) -> bool:
+        """Say whether it has ended, one way or another."""
+        return self.state in {"done", "failed", "cancelled"}
 
     @property
     def changed(self) -> float:
@@ -206,28 +187,43 @@ class EventRow:
     observer: str
     kind: str
     member: str
+    member_id: str
     state: str
     cause: str
     detail: str
-    evidence: str  # the decisive piece
+    evidence: tuple[str, ...]
+    """Short sentences, the decisive one first."""
+
     task_id: str
+    key: str = ""
+    """What this event is told apart by: the board numbers them as they come."""
 
     @classmethod
-    def read(cls, source: Json) -> EventRow:
+    def read(cls, source: Json, key: str = "") -> EventRow:
         """Make a row from an event's JSON."""
-        evidence = listing(source.get("evidence"))
-        first = evidence[0] if evidence and isinstance(evidence[0], str) else ""
         return cls(
             at=(number(source, "at_ns") or 0.0) / 1e9,
             observer=text(source, "observer"),
             kind=text(source, "kind"),
             member=text(source, "member"),
+            member_id=text(source, "member_id"),
             state=text(source, "state"),
             cause=text(source, "cause"),
             detail=text(source, "detail"),
-            evidence=clean(first),
+            evidence=texts(source.get("evidence")),
             task_id=text(source, "task_id"),
+            key=key,
         )
+
+    @property
+    def subject(self) -> str:
+        """The member that this is about: its id, else its name, "" when it is about none."""
+        return self.member_id or self.member
+
+    @property
+    def proof(self) -> str:
+        """The decisive piece of evidence, "" when there is none."""
+        return self.evidence[0] if self.evidence else ""
 
     @property
     def is_routine(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from mesh.tui.rows import EventRow
@@ -42,5 +43,57 @@ def sentence(event: EventRow) -> tuple[str, str]:
     known = "took task {task} back" if is_again else _PHRASES.get(event.kind)
     phrase = known.format(**subject) if known else f"{event.kind or '?'} {event.member}".rstrip()
     cause = f" ({event.cause})" if event.cause else ""
-    more = event.evidence if event.kind in _PLAIN_KINDS else event.detail or event.evidence
+    more = event.proof if event.kind in _PLAIN_KINDS else event.detail or event.proof
     return f"{event.observer or '?'} {phrase}{cause}", more
+
+
+_STATES: Final[dict[tuple[str, str], str]] = {
+    (
+        "dead",
+        "silent",
+    ): "It stopped answering, and no other member got through to it: it was killed, hangs, "
+    "or its host is off or cut off.",
+    (
+        "dead",
+        "crashed",
+    ): "Its process broke off: its connection closed and its port refuses, while its host answers.",
+    ("dead", "ended"): "Its process has ended; that is proven.",
+    ("dead", ""): "It was declared dead.",
+    ("left", ""): "It said goodbye and went in order.",
+    ("suspect", ""): "It does not answer. Unless it does soon, it is declared dead.",
+}
+
+
+def explanation(state: str, cause: str) -> str:
+    """Return in plain words what a member's state means, "" for one that needs no explanation."""
+    return _STATES.get((state, cause)) or _STATES.get((state, ""), "")
+
+
+_BRIEFLY: Final[dict[tuple[str, str], str]] = {
+    ("dead", "silent"): "stopped answering",
+    ("dead", "crashed"): "its process broke off",
+    ("dead", "ended"): "its process ended",
+    ("dead", ""): "was declared dead",
+    ("left", ""): "said goodbye",
+    ("suspect", ""): "does not answer",
+}
+
+
+def reason(state: str, cause: str, evidence: Sequence[str]) -> str:
+    """Return the same in one line, with the evidence."""
+    words = _BRIEFLY.get((state, cause)) or _BRIEFLY.get((state, ""), "")
+    known = "; ".join(evidence)
+    return f"{words}: {known}" if words and known else words or known
+
+
+_ATTEMPTS: Final[dict[str, str]] = {
+    "first": "first try",
+    "crash": "the node before died",
+    "released": "the node before let it go",
+    "lapse": "the node before did not answer for it",
+}
+
+
+def attempt_reason(cause: str) -> str:
+    """Return why there was a try: the word of the protocol in words for people."""
+    return _ATTEMPTS.get(cause, cause)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from rich.segment import Segment
@@ -12,21 +13,25 @@ from rich.style import Style
 from mesh.tui.board import TASK_STATES, Board
 from mesh.tui.cells import Line, duration, fit, fit_line, fit_middle
 from mesh.tui.columns import Column, lay_out
+from mesh.tui.filters import TASK_FIELDS, matching
+from mesh.tui.orders import TASK_ORDERS
 from mesh.tui.palette import DIM, PLAIN, TASK_BLOCKS, TASK_MARKS, UNKNOWN
-from mesh.tui.pane import fill, list_lines, position
+from mesh.tui.pane import Sorting, Stance, count_note, fill, list_lines
 from mesh.tui.rows import TaskRow
+from mesh.tui.spots import Spot
 
 _HEAD_LINES: Final = 2
+_HINT: Final = "nothing yet: give it work with  mesh submit -- CMD"
 _COUNTS_CELLS: Final = 58
 """What the counts of all states take, more or less; the bar has the rest of the line."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TasksPane:
-    """A window on the tasks from `offset` on, under their counts."""
+    """The tasks that the filter leaves, sorted, seen through a window under the counts of all."""
 
     board: Board
-    offset: int = 0
+    stance: Stance = field(default_factory=Stance)
 
     @property
     def title(self) -> str:
@@ -34,13 +39,26 @@ class TasksPane:
         return "tasks"
 
     @property
-    def total(self) -> int:
-        """How many tasks the list holds."""
-        return len(self.board.tasks)
+    def is_rolling(self) -> bool:
+        """Tasks move about as they change."""
+        return False
+
+    @cached_property
+    def rows(self) -> Sequence[TaskRow]:
+        """The tasks as they stand."""
+        order = TASK_ORDERS[self.stance.sorting.order]
+        rows = matching(self.board.tasks, TASK_FIELDS, self.stance.filter)
+        return order.arrange(rows, is_reversed=self.stance.sorting.is_reversed)
+
+    @cached_property
+    def keys(self) -> Sequence[str]:
+        """Their ids."""
+        return [task.key for task in self.rows]
 
     def note(self, height: int) -> str:
         """Return which of the tasks are shown."""
-        return position(self.total, self.page(height), self.offset)
+        held, page = len(self.board.tasks), self.page(height)
+        return count_note(held, len(self.rows), page, self.stance, self._spot(page))
 
     def page(self, height: int) -> int:
         """Return how many tasks fit."""
@@ -48,14 +66,27 @@ class TasksPane:
 
     def render(self, width: int, height: int) -> list[Line]:
         """Draw the counts, the titles and the tasks."""
-        tasks = self.board.tasks
         counts = counts_line(self.board.task_counts, width)
-        if not tasks:
-            hint = [Segment("nothing yet: give it work with  mesh submit -- CMD", DIM)]
-            return fill([counts, hint], width, height)
-        layout = lay_out(_columns(self.board.at), tasks, width)
-        rows = list_lines(tasks, layout.row, (width, height - _HEAD_LINES), self.offset)
-        return fill([counts, layout.titles(), *rows], width, height)
+        if not self.rows:
+            is_filtered = bool(self.board.tasks)
+            text = "no task matches" if is_filtered else _HINT
+            return fill([counts, [Segment(text, DIM)]], width, height)
+        layout = lay_out(_columns(self.board.at), self.rows, width)
+        sorting = self.stance.sorting
+        order = TASK_ORDERS[sorting.order]
+        is_down = order.is_descending != sorting.is_reversed
+        arrow = "" if sorting == Sorting() else "▼" if is_down else "▲"
+        rows = list_lines(
+            self.rows,
+            layout.row,
+            (width, height - _HEAD_LINES),
+            self._spot(self.page(height)),
+            has_cursor=self.stance.has_cursor,
+        )
+        return fill([counts, layout.titles(order.column, arrow), *rows], width, height)
+
+    def _spot(self, page: int) -> Spot:
+        return self.stance.spot.settled(self.keys, page, is_rolling=False)
 
 
 def counts_line(counts: Mapping[str, int], width: int) -> Line:
@@ -119,12 +150,8 @@ def _columns(at: float) -> list[Column[TaskRow]]:
     ]
 
 
-def _is_over(task: TaskRow) -> bool:
-    return task.state in {"done", "failed", "cancelled"}
-
-
 def _tone(task: TaskRow) -> Style:
-    return DIM if _is_over(task) else PLAIN
+    return DIM if task.is_over else PLAIN
 
 
 def _id(task: TaskRow, width: int) -> Line:
@@ -152,7 +179,7 @@ def _attempt(task: TaskRow, width: int) -> Line:
 def _time(task: TaskRow, width: int, at: float) -> Line:
     """How long it has waited, runs, or ran."""
     begin = task.started or task.created
-    end = task.ended if _is_over(task) and task.ended else at
+    end = task.ended if task.is_over and task.ended else at
     text = duration(end - begin) if begin else "-"
     return [Segment(fit(text, width, "right"), _tone(task))]
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from mesh.errors import CommandRefused, MeshUnreachable
 from mesh.tui.board import Board
+from mesh.tui.events_pane import clock
 from mesh.tui.feed import Feed
 from mesh.tui.keys import ESCAPE_WAIT_S, Keys
 from mesh.tui.look import Look
@@ -25,11 +26,11 @@ from mesh.tui.terminal import ENDING, Interrupted, Terminal, Vanished
 
 FRAME_INTERVAL_S: Final = 0.25
 RETRY_INTERVAL_S: Final = 1.0
-SILENCE_MAX_S: Final = 3.0
-"""A node that says nothing for this long (views are asked for twice a second) is shown as gone."""
+SILENCE_MAX_S: Final = 5.0
+"""A node that says nothing for this long (views are asked for every second) is shown as gone."""
 
 _FD_IN, _FD_OUT = 0, 1
-_QUIT_KEYS: Final = frozenset({"q", "Q", "ctrl_c"})
+_QUIT_KEYS: Final = frozenset({"q", "Q"})
 
 
 def run_top(data_dir: Path) -> int:
@@ -70,8 +71,9 @@ class Top:
         self._terminal = terminal
         self._painter = painter
         self._board = Board()
+        self._frozen: Board | None = None
         self._keys = Keys()
-        self._look = Look()
+        self._look = Look(has_cursor=True)
         self._exit_code: int | None = None
         now = time.monotonic()
         self._heard_at = now
@@ -130,12 +132,20 @@ class Top:
 
     def _press(self, keys: list[str]) -> None:
         for key in keys:
-            if key in _QUIT_KEYS:
+            if key == "ctrl_c" or (key in _QUIT_KEYS and not self._look.takes_quit):
                 self._exit_code = 0
             elif key == "ctrl_l":
                 self._redraw()
             else:
                 self._look = self._screen().press(key)
+                self._freeze()
+
+    def _freeze(self) -> None:
+        """Hold the picture while paused: the board goes on, and is there at once when it is looked at again."""
+        if not self._look.is_paused:
+            self._frozen = None
+        elif self._frozen is None:
+            self._frozen = self._board.snapshot()
 
     def _listen(self, *, is_readable: bool) -> None:
         """Take what the node said; notice when it says nothing; try again when it is gone."""
@@ -169,12 +179,23 @@ class Top:
     def _screen(self) -> Screen:
         width, height = self._size
         gone_s = time.monotonic() - self._heard_at if self._board.gone else 0.0
-        return Screen(self._board, width, height, self._look, gone_s=gone_s)
+        board = self._frozen or self._board
+        return Screen(board, width, height, self._look, gone_s=gone_s, paused=self._paused())
+
+    def _paused(self) -> str:
+        frozen = self._frozen
+        if frozen is None:
+            return ""
+        missed = self._board.events_seen - frozen.events_seen
+        news = f", {missed} new event{'s'[: missed != 1]} since" if missed else ""
+        away = f"; meanwhile the node is gone: {self._board.gone}" if self._board.gone else ""
+        return f"PAUSED at {clock(frozen.at, None)}{news}{away}; p goes on"
 
     def _frame(self) -> tuple[object, ...]:
         """Return what the next frame depends on: equal to the last one's, there is nothing to draw."""
-        gone_s = int(time.monotonic() - self._heard_at) if self._board.gone else 0
-        return self._look, self._size, self._board.version, gone_s
+        board = self._frozen or self._board
+        gone_s = int(time.monotonic() - self._heard_at) if board.gone else 0
+        return self._look, self._size, board.version, gone_s, self._paused()
 
     def _draw(self) -> None:
         frame = self._frame()

@@ -6,6 +6,7 @@ from datetime import UTC
 
 from mesh.tui.board import Board
 from mesh.tui.look import Look
+from mesh.tui.palette import CURSOR
 from mesh.tui.screen import Screen
 
 AT = 1_800_000_000.0  # 08:00:00 UTC
@@ -69,6 +70,7 @@ def view_json(members: list[dict[str, object]], **changes: object) -> dict[str, 
     return {
         "node": {
             "name": "n1",
+            "health": 0,
             "node_id": "1" * 16,
             "mesh_id": "3f9a2c1b7d0e4f55",
             "address": "127.0.0.1:7946",
@@ -120,5 +122,28 @@ def small_board() -> Board:
 
 
 def text_of(board: Board, width: int, height: int, look: Look | None = None) -> list[str]:
-    screen = Screen(board, width, height, look or Look(), UTC)
+    return lines_of(Screen(board, width, height, look or Look(), UTC))
+
+
+def lines_of(screen: Screen) -> list[str]:
     return ["".join(piece.text for piece in line) for line in screen.render()]
+
+
+def after(board: Board, *keys: str, look: Look | None = None, width: int = 80) -> Look:
+    """Return the look of a screen of `width` by 24 after some keys."""
+    look = look or Look(has_cursor=True)
+    for key in keys:
+        look = Screen(board, width, 24, look, UTC).press(key)
+    return look
+
+
+def cursor_line(board: Board, look: Look) -> str:
+    """Return the one line that is shown in reverse."""
+    lines = Screen(board, 80, 24, look, UTC).render()
+    marked = [
+        "".join(piece.text for piece in line)
+        for line in lines
+        if CURSOR in {piece.style for piece in line}
+    ]
+    assert len(marked) == 1
+    return marked[0]

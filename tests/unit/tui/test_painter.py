@@ -42,8 +42,8 @@ def test_only_changed_lines_are_written() -> None:
     board.mark_gone("")
     board.fold({"event": event_json("leave", "n2", 1)})
     frame = paint(painter, board)
-    # The events' pane moves down by one: its rows change, nothing else does.
-    assert re.findall(r"\x1b\[(\d+);1H", frame) == ["17", "18", "19", "20", "21"]
+    # The events move down by one and are one more: their pane changes, nothing else does.
+    assert re.findall(r"\x1b\[(\d+);1H", frame) == ["17", "18", "19", "20", "21", "22"]
     assert "2J" not in frame
 
 

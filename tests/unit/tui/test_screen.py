@@ -11,17 +11,18 @@ from mesh.tui.board import Board
 from mesh.tui.look import Look
 from mesh.tui.palette import DIM
 from mesh.tui.screen import Screen
-from tests.unit.tui.boards import AT, board_of, member_json, small_board, task_json, text_of
+from tests.unit.tui.boards import AT, after, board_of, member_json, small_board, task_json, text_of
 
 SMALL_80X24 = """\
  mesh 3f9a2c1b7d0e4f55  node n1  127.0.0.1:7946                up 2h14m  v0.1.0
- ● 2 alive  ◐ 0 suspect  ✗ 1 dead          ↑2.1 ↓2.8 packets/s  load ▮▯▯▯▯ 0.20
+ ● 2 alive  ◐ 0 suspect  ✗ 1 dead      ▲ busiest n2 4/4 slots load 1.3  healthy
+ ↑ 2.1         ↓ 2.8 packets/s         ✓ - tasks/s         load 0.20
 ╭─[members]─ 3 ────────────────────────────────────────────────────────────────╮
-│ NAME       ADDRESS        STATE            FOR    RTT SLOTS    LOAD          │
-│ n3         127.0.0.1:7948 ✗ dead silent    20s      - -        -             │
-│ n1 (me)    127.0.0.1:7946 ● alive        1m00s      - ▮▯▯▯ 1/4 ▮▮▯▯▯▯▯▯ 0.20 │
-│ n2         127.0.0.1:7947 ● alive        2m00s 0.50ms ▮▮▮▮ 4/4 ▮▮▮▮▮▮▮▮ 1.30 │
-├─ tasks ──────────────────────────────────────────────────────────────────────┤
+│ NAME         ADDRESS        STATE            FOR    RTT SLOTS    LOAD        │
+│ n3           127.0.0.1:7948 ✗ dead silent    20s stopped answering: no ack … │
+│ n1 (me)      127.0.0.1:7946 ● alive        1m00s      - ▮▯▯▯ 1/4 ▮▯▯▯▯▯ 0.20 │
+│ n2 ▲ busiest 127.0.0.1:7947 ● alive        2m00s 0.50ms ▮▮▮▮ 4/4 ▮▮▮▮▮▮ 1.30 │
+├─ tasks ─ 3 ──────────────────────────────────────────────────────────────────┤
 │ ◌ 1 ready   ▸ 1 leased   ✓ 41 done   ✗ 0 failed   ⊘ 0 cancelled   ░▒████████ │
 │ ID           STATE       ON       TRY   TIME COMMAND                         │
 │ k3j5m7p9q0r1 ▸ leased    n2         2  1m00s gzip -9 'a file'                │
@@ -29,26 +30,29 @@ SMALL_80X24 = """\
 │ k3j5m7p9q0r2 ◌ ready     -          1  1m30s gzip -9 'a file'  no slot is f… │
 │                                                                              │
 │                                                                              │
-├─ events ─────────────────────────────────────────────────────────────────────┤
+├─ events ─ 4 ─────────────────────────────────────────────────────────────────┤
 │ 07:59:40 ✗ n1 saw n3 dead (silent)  no ack for 3.2 s                         │
 │ 07:59:36 ◐ n1 suspects n3  no ack for 3.2 s                                  │
 │ 07:58:21 + n1 met n3                                                         │
 │ 07:58:20 + n1 met n2                                                         │
 │                                                                              │
-│                                                                              │
 ╰──────────────────────────────────────────────────────────────────────────────╯
- q quit   tab pane   ↑↓ scroll   ? help                                08:00:00
+ q quit  ? help  tab pane  enter open  / find  s sort  z zoom  p pause 08:00:00
 """
 
 SMALL_200X60_TOP = """\
  mesh 3f9a2c1b7d0e4f55  node n1  127.0.0.1:7946                                                                                                                                        up 2h14m  v0.1.0
- ● 2 alive  ◐ 0 suspect  ✗ 1 dead                                                                                                                                  ↑2.1 ↓2.8 packets/s  load ▮▯▯▯▯ 0.20
+ ● 2 alive  ◐ 0 suspect  ✗ 1 dead                                                                                                                              ▲ busiest n2 4/4 slots load 1.3  healthy
+ ↑ 2.1 packets/s out  last 188 s, up to 4         ↓ 2.8 packets/s in  last 188 s, up to 4          ✓ - tasks/s done  last 188 s, up to 1            load 0.20 here  last 188 s, up to 1
+
+
+
 ╭─[members]─ 3 ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────╮
-│ NAME        ADDRESS         STATE             FOR     RTT  SLOTS     LOAD           CLASS      POOL     NODE ID           VERSION  LABELS                                                            │
-│ n3          127.0.0.1:7948  ✗ dead silent     20s       -  -         -              general    default  0000000000000003  0.1.0    zone=eu                                                           │
-│ n1 (me)     127.0.0.1:7946  ● alive         1m00s       -  ▮▯▯▯ 1/4  ▮▮▯▯▯▯▯▯ 0.20  general    default  0000000000000001  0.1.0    zone=eu                                                           │
-│ n2          127.0.0.1:7947  ● alive         2m00s  0.50ms  ▮▮▮▮ 4/4  ▮▮▮▮▮▮▮▮ 1.30  general    default  0000000000000002  0.1.0    zone=eu                                                           │
-├─ tasks ────────────────────────────────────────────────────────────────────────────────────────────────────┬─ events ────────────────────────────────────────────────────────────────────────────────┤
+│ NAME          ADDRESS         STATE             FOR     RTT  SLOTS     LOAD           CLASS      POOL     NODE ID           VERSION  LABELS                                                          │
+│ n3            127.0.0.1:7948  ✗ dead silent     20s  stopped answering: no ack for 3.2 s                                                                                                             │
+│ n1 (me)       127.0.0.1:7946  ● alive         1m00s       -  ▮▯▯▯ 1/4  ▮▮▯▯▯▯▯▯ 0.20  general    default  0000000000000001  0.1.0    zone=eu                                                         │
+│ n2 ▲ busiest  127.0.0.1:7947  ● alive         2m00s  0.50ms  ▮▮▮▮ 4/4  ▮▮▮▮▮▮▮▮ 1.30  general    default  0000000000000002  0.1.0    zone=eu                                                         │
+├─ tasks ─ 3 ────────────────────────────────────────────────────────────────────────────────────────────────┬─ events ─ 4 ────────────────────────────────────────────────────────────────────────────┤
 │ ◌ 1 ready   ▸ 1 leased   ✓ 41 done   ✗ 0 failed   ⊘ 0 cancelled   ░▒██████████████████████████████████████ │ 07:59:40 ✗ n1 saw n3 dead (silent)  no ack for 3.2 s                                    │
 │ ID            STATE        ON        TRY    TIME  EXIT  KEPT BY   COMMAND                                  │ 07:59:36 ◐ n1 suspects n3  no ack for 3.2 s                                             │
 │ k3j5m7p9q0r1  ▸ leased     n2          2   1m00s     -  n1        gzip -9 'a file'                         │ 07:58:21 + n1 met n3                                                                    │
@@ -62,7 +66,7 @@ def test_small_mesh_at_80x24_looks_like_this() -> None:
 
 def test_small_mesh_at_200x60_stands_side_by_side_with_more_columns() -> None:
     lines = [line.rstrip() for line in text_of(small_board(), 200, 60)]
-    assert lines[:12] == SMALL_200X60_TOP.splitlines()
+    assert lines[:16] == SMALL_200X60_TOP.splitlines()
     assert len(lines) == 60
 
 
@@ -112,23 +116,23 @@ def test_values_of_unexpected_types_are_shown_as_empty() -> None:
 
 def test_long_list_ends_by_saying_how_many_follow() -> None:
     lines = text_of(board_of([member_json(n) for n in range(1, 17)]), 80, 24)
-    assert "─[members]─ 1-5 of 16 ─" in lines[2]
-    assert lines[9].startswith("│ … 11 more ")
+    assert "─[members]─ 1-5 of 16 ─" in lines[3]
+    assert lines[10].startswith("│ … 11 more ")
 
 
 def test_scrolling_to_the_end_shows_the_last_row_and_no_further() -> None:
     board = board_of([member_json(n) for n in range(1, 17)])
-    look = Screen(board, 80, 24).press("end")
-    assert Screen(board, 80, 24, look).press("down") == look
+    look = after(board, "end")
+    assert after(board, "down", look=look) == look
     lines = text_of(board, 80, 24, look)
-    assert "─ 11-16 of 16 ─" in lines[2]
-    assert lines[9].startswith("│ n16 ")
+    assert "─ 11-16 of 16 ─" in lines[3]
+    assert lines[10].startswith("│ n16 ")
 
 
 def test_shorter_list_pulls_a_scrolled_pane_back() -> None:
-    look = Screen(board_of([member_json(n) for n in range(1, 301)]), 80, 24).press("end")
+    look = after(board_of([member_json(n) for n in range(1, 301)]), "end")
     lines = text_of(board_of([member_json(n) for n in range(1, 4)]), 80, 24, look)
-    assert lines[4].startswith("│ n1 (me)")
+    assert lines[5].startswith("│ n1 (me)")
 
 
 def test_low_terminal_gives_all_to_the_focused_pane() -> None:
@@ -148,10 +152,16 @@ def test_tiny_terminal_is_told_what_is_needed() -> None:
 
 
 def test_help_covers_the_panes_until_any_key() -> None:
-    screen = Screen(small_board(), 80, 24)
-    look = screen.press("?")
+    look = after(small_board(), "?")
     assert any("scroll by a page" in line for line in text_of(small_board(), 80, 24, look))
-    assert Screen(small_board(), 80, 24, look).press("x") == Look()
+    assert after(small_board(), "x", look=look) == Look(has_cursor=True)
+
+
+def test_help_fits_the_smallest_screen_that_is_usual() -> None:
+    lines = text_of(small_board(), 80, 24, Look(is_help=True))
+    assert not any("…" in line for line in lines)
+    assert any("any key closes it" in line for line in lines)
+    assert any("overloaded" in line for line in lines)
 
 
 def test_gone_node_leaves_its_last_view_greyed_under_a_banner() -> None:
@@ -160,7 +170,7 @@ def test_gone_node_leaves_its_last_view_greyed_under_a_banner() -> None:
     lines = Screen(board, 80, 24, gone_s=12.3).render()
     banner = "".join(piece.text for piece in lines[0])
     assert banner.startswith(" node n1 gone, trying again (12s): it closed the connection")
-    assert {piece.style for line in lines[2:-1] for piece in line} == {DIM}
+    assert {piece.style for line in lines[3:-1] for piece in line} == {DIM}
 
 
 def test_a_view_ends_the_banner() -> None:
@@ -186,6 +196,6 @@ def test_every_state_has_a_word_and_a_symbol_beside_its_colour() -> None:
         member_json(n, state=state)
         for n, state in enumerate(["alive", "suspect", "dead", "left"], start=1)
     ]
-    text = "\n".join(text_of(board_of(members), 80, 24)[4:8])
+    text = "\n".join(text_of(board_of(members), 80, 24)[5:9])
     for words in ("● alive", "◐ suspect", "✗ dead", "○ left"):
         assert words in text

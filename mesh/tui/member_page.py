@@ -1,0 +1,144 @@
+"""A member's page: how it is and why, what it declared, what runs there, and what happened to it."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import Final
+
+from rich.segment import Segment
+
+from mesh.tui.board import Board
+from mesh.tui.cells import Line, duration, milliseconds
+from mesh.tui.events_pane import clock
+from mesh.tui.pages import facts, happenings, heading, paragraph, plain
+from mesh.tui.palette import (
+    BOLD,
+    BUSIEST,
+    DIM,
+    GREEN,
+    MEMBER_MARKS,
+    TASK_MARKS,
+    UNKNOWN,
+    YELLOW,
+    bar,
+    load_style,
+)
+from mesh.tui.reading import mapping, whole
+from mesh.tui.rows import EventRow, MemberRow
+from mesh.tui.sentences import explanation
+
+_BAR_CELLS: Final = 10
+_RUNS_MAX: Final = 20
+
+
+def member_page(board: Board, member: MemberRow, width: int, zone: tzinfo | None) -> list[Line]:
+    """Return the lines of a member's page."""
+    lines = [_state(board, member, zone)]
+    if member.state != "alive":
+        lines += _why(board, member, width)
+    lines += heading("what it is")
+    lines += facts(_pairs(member), width)
+    lines += _runs(board, member)
+    lines += heading("what happened to it")
+    return [*lines, *happenings(_events(board, member), width, zone)]
+
+
+def _state(board: Board, member: MemberRow, zone: tzinfo | None) -> Line:
+    mark = MEMBER_MARKS.get(member.state, UNKNOWN)
+    cause = f" ({member.cause})" if member.cause else ""
+    line = [
+        Segment(member.name, BOLD),
+        Segment("  "),
+        Segment(f"{mark.symbol} {member.state}{cause}", mark.style),
+    ]
+    if member.since:
+        age = duration(board.at - member.since)
+        line.append(Segment(f"  for {age}, since {clock(member.since, zone)}", DIM))
+    if member.is_self:
+        line.append(Segment("  this node", DIM))
+    if member.key == board.busiest:
+        line.append(Segment(f"  {BUSIEST.symbol} the busiest", BUSIEST.style))
+    return line
+
+
+def _why(board: Board, member: MemberRow, width: int) -> list[Line]:
+    style = MEMBER_MARKS.get(member.state, UNKNOWN).style
+    lines = heading("why")
+    lines += paragraph(explanation(member.state, member.cause), width, style)
+    verdict = board.verdict(member)
+    if verdict is None:
+        lines.append([Segment("this node remembers no evidence of its own", DIM)])
+        return lines
+    for piece in verdict.evidence:
+        lines += paragraph(piece, width, indent="· ")
+    return lines
+
+
+def _pairs(member: MemberRow) -> list[tuple[str, Line]]:
+    boot = whole(member.source, "boot")
+    return [
+        ("address", plain(member.address)),
+        ("rtt", plain("this node" if member.is_self else milliseconds(member.rtt_ms))),
+        ("slots", _slots(member)),
+        ("load", _load(member)),
+        ("version", plain(member.version)),
+        ("pool", plain(member.pool)),
+        ("class", plain(member.class_)),
+        ("node id", plain(member.node_id)),
+        ("boot", plain(boot)),
+        ("incarnation", plain(whole(member.source, "incarnation"))),
+        *_labels(member),
+    ]
+
+
+def _labels(member: MemberRow) -> list[tuple[str, Line]]:
+    count = len(mapping(member.source.get("labels")))
+    return [(f"labels ({count})" if count > 1 else "labels", plain(member.labels))]
+
+
+def _slots(member: MemberRow) -> Line:
+    ratio = member.slot_ratio
+    if ratio is None:
+        return plain(f"? of {member.slots}" if member.slots else "-")
+    style = GREEN if ratio < 1 else YELLOW
+    return [
+        Segment(bar(ratio, 1.0, _BAR_CELLS), style),
+        Segment(f" {member.used} of {member.slots} taken"),
+    ]
+
+
+def _load(member: MemberRow) -> Line:
+    if member.load is None or not member.is_living:
+        return plain(None)
+    style = load_style(member.load)
+    return [Segment(bar(member.load, 1.0, _BAR_CELLS), style), Segment(f" {member.load:.2f}")]
+
+
+def _runs(board: Board, member: MemberRow) -> list[Line]:
+    runs = [task for task in board.tasks if task.state == "leased" and task.owner == member.name]
+    if not runs or not member.is_living:
+        return []
+    lines = heading(f"what runs there ({len(runs)} of the tasks that this node knows)")
+    mark = TASK_MARKS["leased"]
+    for task in runs[:_RUNS_MAX]:
+        age = duration(board.at - task.started) if task.started else "-"
+        lines.append(
+            [
+                Segment(f"{mark.symbol} {task.id}", mark.style),
+                Segment(f"  {age:>6}  {task.command}"),
+            ]
+        )
+    if len(runs) > _RUNS_MAX:
+        lines.append([Segment(f"… {len(runs) - _RUNS_MAX} more", DIM)])
+    return lines
+
+
+def _events(board: Board, member: MemberRow) -> list[EventRow]:
+    return [event for event in board.events if is_about(event, member)]
+
+
+def is_about(event: EventRow, member: MemberRow) -> bool:
+    """Say whether an event is about this member: by id where it has one, else by name."""
+    if event.member_id:
+        return event.member_id == member.node_id
+    return bool(event.member) and event.member == member.name

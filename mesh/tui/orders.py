@@ -1,0 +1,72 @@
+"""The orders in which a list can stand: each sorts by a column, best foot first, and can be reversed.
+
+The first order of each list is the board's own, in which what needs attention stands first. Rows that
+have no value for the column stand last, whichever way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from mesh.tui.reading import natural
+from mesh.tui.rows import MemberRow, TaskRow
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order(Generic[Row]):
+    """One way to sort.
+
+    Attributes:
+        name: what the footer calls it.
+        column: the title of the column that it sorts by.
+        value: what is compared; None for a row that has no such value.
+        is_descending: whether the greatest stands first unless reversed.
+    """
+
+    name: str
+    column: str
+    value: Callable[[Row], Any] | None = None
+    is_descending: bool = False
+
+    def arrange(self, rows: Sequence[Row], *, is_reversed: bool) -> Sequence[Row]:
+        """Return `rows` in this order; equals stay in the order they come in. O(n log n)."""
+        if self.value is None:
+            return rows[::-1] if is_reversed else rows
+        read = self.value
+        valued = [(value, row) for row in rows if (value := read(row)) is not None]
+        without = [row for row in rows if read(row) is None]
+        valued.sort(key=lambda pair: pair[0], reverse=self.is_descending != is_reversed)
+        return [*(row for _, row in valued), *without]
+
+
+MEMBER_ORDERS: Final[tuple[Order[MemberRow], ...]] = (
+    Order(name="state", column="STATE"),
+    Order(
+        name="load",
+        column="LOAD",
+        value=lambda m: m.load if m.is_living else None,
+        is_descending=True,
+    ),
+    Order(
+        name="slots",
+        column="SLOTS",
+        value=lambda m: None if m.slot_ratio is None else (m.slot_ratio, m.used),
+        is_descending=True,
+    ),
+    Order(
+        name="rtt",
+        column="RTT",
+        value=lambda m: m.rtt_ms if m.is_living and not m.is_self else None,
+        is_descending=True,
+    ),
+    Order(name="name", column="NAME", value=lambda m: natural(m.name)),
+)
+TASK_ORDERS: Final[tuple[Order[TaskRow], ...]] = (
+    Order(name="state", column="STATE"),
+    Order(name="time", column="TIME", value=lambda t: t.changed or None, is_descending=True),
+    Order(name="owner", column="ON", value=lambda t: natural(t.owner) if t.owner else None),
+)

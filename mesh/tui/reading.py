@@ -1,0 +1,79 @@
+"""The node's JSON read with care: a key that is missing or of another type is an empty value.
+
+A screen of an older version must still show a newer node, and nothing that comes in is shown as it is:
+every text is cleaned here, once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from mesh.tui.cells import clean
+
+Json: TypeAlias = Mapping[str, object]
+
+_ARGUMENTS_MAX: Final = 12
+_SAFE_ARGUMENT: Final = re.compile(r"[\w@%+=:,./-]+")
+_DIGITS: Final = re.compile(r"(\d+)")
+
+
+def text(source: Json, key: str) -> str:
+    """Return the cleaned text at `key`, "" when there is none."""
+    value = source.get(key)
+    return clean(value) if isinstance(value, str) else ""
+
+
+def number(source: Json, key: str) -> float | None:
+    """Return the number at `key`, or None."""
+    value = source.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) < 1e19 else None
+
+
+def whole(source: Json, key: str) -> int | None:
+    """Return the number at `key` as an integer, or None."""
+    value = number(source, key)
+    return None if value is None else int(value)
+
+
+def mapping(value: object) -> Json:
+    """Return `value` if it is a map, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def listing(value: object) -> list[object]:
+    """Return `value` if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Return a sort key by which n2 stands before n10."""
+    parts = _DIGITS.split(name)
+    return tuple((0, int(p), "") if p.isdecimal() and p.isascii() else (1, 0, p) for p in parts)
+
+
+def command_text(argv: object) -> str:
+    """Return an argument list as one would type it; long lists are cut."""
+    words = []
+    arguments = listing(argv)
+    for argument in arguments[:_ARGUMENTS_MAX]:
+        word = clean(argument) if isinstance(argument, str) else "?"
+        words.append(word if _SAFE_ARGUMENT.fullmatch(word) else "'" + word + "'")
+    if len(arguments) > _ARGUMENTS_MAX:
+        words.append("…")
+    return " ".join(words)
+
+
+def texts(value: object, count_max: int = 32) -> tuple[str, ...]:
+    """Return the cleaned texts of a list, at most `count_max`; what is no text is left out."""
+    return tuple(clean(item) for item in listing(value)[:count_max] if isinstance(item, str))
+
+
+def prose(source: Json, key: str, lines_max: int = 200) -> tuple[str, ...]:
+    """Return the lines of the text at `key`, cleaned; the last `lines_max` of them."""
+    value = source.get(key)
+    lines = value.splitlines() if isinstance(value, str) else []
+    return tuple(clean(line.expandtabs(4)) for line in lines[-lines_max:])

@@ -1,0 +1,118 @@
+"""A task's page: how it stands, every try with its node and its end, and the last of its output."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+
+from rich.segment import Segment
+
+from mesh.tui.board import Board
+from mesh.tui.cells import Line, duration, fit
+from mesh.tui.events_pane import clock
+from mesh.tui.pages import facts, happenings, heading, paragraph, plain
+from mesh.tui.palette import BOLD, COLUMN, DIM, PLAIN, RED, TASK_MARKS, UNKNOWN
+from mesh.tui.reading import Json, listing, mapping, number, prose, text, whole
+from mesh.tui.rows import TaskRow
+from mesh.tui.sentences import attempt_reason
+
+
+def task_page(board: Board, task: TaskRow, width: int, zone: tzinfo | None) -> list[Line]:
+    """Return the lines of a task's page."""
+    lines = [_state(board, task)]
+    if task.note:
+        lines += paragraph(task.note, width, RED if task.state == "failed" else PLAIN, indent="  ")
+    lines += heading("command")
+    lines += paragraph(task.command, width)
+    lines += heading("tries")
+    lines += _attempts(board, task, zone)
+    lines += _output(task, width)
+    lines += heading("what it is")
+    lines += facts(_pairs(task, zone), width)
+    events = [event for event in board.events if event.task_id == task.id]
+    if events:
+        lines += heading("what happened to it")
+        lines += happenings(events, width, zone)
+    return lines
+
+
+def _state(board: Board, task: TaskRow) -> Line:
+    mark = TASK_MARKS.get(task.state, UNKNOWN)
+    line = [
+        Segment(task.id, BOLD),
+        Segment("  "),
+        Segment(f"{mark.symbol} {task.state}", mark.style),
+    ]
+    if task.exit_code is not None:
+        line.append(Segment(f"  exit {task.exit_code}", RED if task.exit_code else PLAIN))
+    begin, end = task.started or task.created, task.ended or board.at
+    if begin:
+        verb = "took" if task.is_over else "runs for" if task.state == "leased" else "waits for"
+        line.append(Segment(f"  {verb} {duration(end - begin)}", DIM))
+    if task.owner:
+        line.append(Segment(f"  on {task.owner}", DIM))
+    return line
+
+
+def _attempts(board: Board, task: TaskRow, zone: tzinfo | None) -> list[Line]:
+    attempts = [mapping(item) for item in listing(task.source.get("attempts"))]
+    if not attempts:
+        known = task.state == "ready"
+        text_ = (
+            "none yet" if known else f"{task.keeper or 'its keeper'} knows them: it keeps the task"
+        )
+        return [[Segment(text_, DIM)]]
+    titles = f"{'TRY':>3}  {'ON':<16}  {'BEGAN':<8}  {'TOOK':>6}  {'END':<12}  WHY THERE"
+    return [
+        [Segment(titles, COLUMN)],
+        *(_attempt(board, attempt, number_, zone) for number_, attempt in enumerate(attempts, 1)),
+    ]
+
+
+def _attempt(board: Board, attempt: Json, position: int, zone: tzinfo | None) -> Line:
+    started, ended = number(attempt, "started"), number(attempt, "ended")
+    took = duration((ended or board.at) - started) if started else "-"
+    exit_code, error = whole(attempt, "exit_code"), text(attempt, "error")
+    end = "runs" if ended is None else "cut off" if exit_code is None else f"exit {exit_code}"
+    style = PLAIN if not ended or exit_code == 0 else RED
+    began = clock(started, zone) if started else "-"
+    return [
+        Segment(f"{whole(attempt, 'number') or position:>3}  "),
+        Segment(fit(text(attempt, "node") or "-", 16) + "  "),
+        Segment(f"{began:<8}  {took:>6}  ", DIM),
+        Segment(f"{end:<12}  ", style),
+        Segment(attempt_reason(text(attempt, "cause")), DIM),
+        Segment(f"  {error}" if error else "", RED),
+    ]
+
+
+def _output(task: TaskRow, width: int) -> list[Line]:
+    result = mapping(task.source.get("result"))
+    lines: list[Line] = []
+    for key, name in (("stdout_tail", "output"), ("stderr_tail", "errors")):
+        tail = prose(result, key)
+        if tail:
+            lines += heading(f"the last of its {name}")
+            for piece in tail:
+                lines += paragraph(piece, width)
+    total = whole(result, "output_bytes")
+    if total:
+        lines.append([Segment(f"{total} bytes in all; mesh task {task.id} shows more", DIM)])
+    return lines
+
+
+def _pairs(task: TaskRow, zone: tzinfo | None) -> list[tuple[str, Line]]:
+    source = task.source
+
+    def at(moment: float | None) -> Line:
+        return plain(clock(moment, zone) if moment else "-")
+
+    return [
+        ("queue", plain(task.queue)),
+        ("key", plain(text(source, "key"))),
+        ("kept by", plain(task.keeper)),
+        ("home", plain(text(source, "home"))),
+        ("created", at(task.created)),
+        ("started", at(task.started)),
+        ("ended", at(task.ended)),
+        ("tries", plain(task.attempt)),
+    ]

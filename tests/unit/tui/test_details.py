@@ -1,0 +1,246 @@
+"""Pages of details: why a member died, how a task went; and the cursor, the filter and the pause on the screen."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+from rich.cells import cell_len
+
+from mesh.tui.board import Board
+from mesh.tui.look import Look
+from mesh.tui.pane import Sorting
+from mesh.tui.screen import Screen
+from tests.unit.tui.boards import (
+    AT,
+    after,
+    board_of,
+    cursor_line,
+    event_json,
+    lines_of,
+    member_json,
+    small_board,
+    task_json,
+    text_of,
+    view_json,
+)
+
+EVIDENCE = ["no refutation within 2.5 s", "no answer to a ping within 0.5 s", "no answer over TCP"]
+
+
+def board_with_a_death() -> Board:
+    dead = member_json(3, state="dead", cause="silent", since=AT - 20, used=None, load=None)
+    board = board_of([member_json(1), member_json(2, used=4), dead])
+    id_ = {"member_id": f"{3:016x}"}
+    board.fold({"event": event_json("suspect", "n3", 23, evidence=EVIDENCE[1:], **id_)})
+    board.fold(
+        {"event": event_json("dead", "n3", 20, cause="silent", evidence=EVIDENCE, **id_)},
+    )
+    return board
+
+
+def page(board: Board, *keys: str, width: int = 80) -> str:
+    return "\n".join(text_of(board, width, 24, after(board, *keys)))
+
+
+def test_list_itself_says_why_a_member_died() -> None:
+    row = next(line for line in text_of(board_with_a_death(), 120, 30) if "✗ dead" in line)
+    assert "stopped answering: no refutation within 2.5 s; no answer to a ping" in row
+
+
+def test_page_of_a_dead_member_says_why_with_all_evidence() -> None:
+    text = page(board_with_a_death(), "enter")
+    assert "[member n3]" in text
+    assert "It stopped answering, and no other member got through to it" in text
+    for piece in EVIDENCE:
+        assert f"· {piece}" in text
+    for fact in ("boot        7", "incarnation 1", "zone=eu", "class       general"):
+        assert fact in text
+
+
+def test_page_tells_only_the_events_of_its_member() -> None:
+    board = board_with_a_death()
+    board.fold({"event": event_json("join", "n2", 1)})
+    text = page(board, "enter", "end")
+    assert "WHAT HAPPENED TO IT" in text
+    assert "met n2" not in text
+    assert "saw n3 dead" in text
+
+
+def test_death_of_which_no_evidence_is_held_says_so() -> None:
+    board = board_of([member_json(3, state="dead", cause="crashed")])
+    assert "this node remembers no evidence of its own" in page(board, "enter")
+    assert "its process broke off" in page(board)
+
+
+def test_verdict_of_an_earlier_life_does_not_explain_a_later_state() -> None:
+    board = board_with_a_death()
+    board.fold({"view": view_json([member_json(3, state="left", since=AT)])})
+    assert board.verdict(board.members[0]) is None
+
+
+def test_page_of_a_living_member_shows_what_runs_there() -> None:
+    tasks = [task_json("t1", "leased", owner="n2"), task_json("t2", "leased", owner="n1")]
+    board = board_of([member_json(1), member_json(2, used=3)], tasks=tasks)
+    text = page(board, "down", "enter", "page_down")
+    assert "▸ t1" in text
+    assert "t2" not in text
+    assert "▲ the busiest" in page(board, "down", "enter")
+    assert "▮▮▮▮▮▮▮▮▯▯ 3 of 4 taken" in page(board, "down", "enter")
+
+
+def failed_task() -> dict[str, object]:
+    attempts = [
+        {"number": 1, "node": "n3", "cause": "first", "started": AT - 60, "ended": AT - 30,
+         "exit_code": None, "error": "n3 died"},
+        {"number": 2, "node": "n2", "cause": "crash", "started": AT - 29, "ended": AT - 9,
+         "exit_code": 3, "error": ""},
+    ]  # fmt: skip
+    result = {
+        "exit_code": 3,
+        "error": "",
+        "output_bytes": 5_000,
+        "stdout_tail": "one\ntwo\t\x1b[31m",
+        "stderr_tail": "no such file",
+    }
+    return task_json("k3j5", "failed", attempt=2, attempts=attempts, result=result, ended=AT - 9)
+
+
+def test_page_of_a_task_shows_every_try_and_the_last_of_its_output() -> None:
+    board = board_of([], tasks=[failed_task()])
+    text = page(board, "2", "enter")
+    assert "1  n3                07:59:00     30s  cut off       first try  n3 died" in text
+    assert "2  n2                07:59:31     20s  exit 3        the node before died" in text
+    text += page(board, "2", "enter", "page_down")
+    assert "│ two \\x1b[31m" in text
+    assert "│ no such file" in text
+    assert "5000 bytes in all; mesh task k3j5 shows more" in text
+
+
+def test_event_opens_what_it_is_about() -> None:
+    board = board_with_a_death()
+    text = page(board, "3", "enter")
+    assert "n1 saw n3 dead (silent)" in text
+    assert "It stopped answering" in text
+
+
+def test_page_of_what_has_gone_says_so() -> None:
+    board = board_with_a_death()
+    look = after(board, "enter")
+    board.fold({"view": view_json([member_json(1)])})
+    assert any("does not know this member any more" in x for x in text_of(board, 80, 24, look))
+
+
+@pytest.mark.parametrize("size", [(36, 8), (80, 24), (200, 60)])
+@pytest.mark.parametrize("pane", "123")
+def test_every_page_fits_every_size(size: tuple[int, int], pane: str) -> None:
+    wide = "デ" * 60
+    board = board_of(
+        [member_json(3, name=wide, state="dead", cause="silent", labels={wide: wide})],
+        tasks=[failed_task() | {"id": wide, "argv": [wide]}],
+    )
+    board.fold({"event": event_json("dead", wide, 1, evidence=[wide, wide])})
+    for keys in ([pane, "enter"], [pane, "enter", "end"], [pane, "z"], [pane, "/", "x"]):
+        look = Look(has_cursor=True)
+        for key in keys:
+            look = Screen(board, *size, look, UTC).press(key)
+        screen = Screen(board, *size, look, UTC)
+        assert len(lines_of(screen)) == size[1]
+
+        assert {cell_len(line) for line in lines_of(screen)} == {size[0]}
+
+
+def test_cursor_stays_on_its_member_when_rows_move() -> None:
+    board = board_of([member_json(n) for n in range(1, 17)])
+    look = after(board, "down", "down")
+    assert cursor_line(board, look).startswith("│ n3 ")
+    board.fold({"view": view_json([member_json(n) for n in range(3, 17)])})
+    assert cursor_line(board, look).startswith("│ n3 ")
+    rows = [member_json(n, load=n / 10) for n in range(1, 17)]
+    board.fold({"view": view_json(rows)})
+    assert cursor_line(board, after(board, "s", look=look)).startswith("│ n3 ")
+
+
+def test_scrolled_events_stay_put_when_new_ones_come() -> None:
+    board = board_of([member_json(1)])
+    for number in range(30):
+        board.fold({"event": event_json("join", f"old{number}", 100 - number)})
+    look = after(board, "3", *["down"] * 12)
+    before = [line for line in text_of(board, 80, 24, look) if "met old" in line]
+    for number in range(5):
+        board.fold({"event": event_json("join", f"new{number}", 5 - number)})
+    assert [line for line in text_of(board, 80, 24, look) if "met old" in line] == before
+    assert any("met new4" in line for line in text_of(board, 80, 24, Look()))
+
+
+def test_pane_takes_the_whole_screen_and_gives_it_back() -> None:
+    board = small_board()
+    text = page(board, "3", "z")
+    assert "[events]" in text
+    assert "members" not in text
+    assert "members" in page(board, "3", "z", "z")
+
+
+def test_filter_shows_what_it_leaves_and_what_is_typed() -> None:
+    board = board_of([member_json(n, state="dead" if n == 4 else "alive") for n in range(1, 17)])
+    text = page(board, "/", *"state:dead")
+    assert "filter members /state:dead▏" in text
+    assert "─[members]─ /state:dead  1 of 16 ─" in text
+    assert "n4 " in text
+    assert "n5 " not in text
+    assert "no member matches" in page(board, "/", *"nobody")
+
+
+def test_sorted_column_carries_an_arrow() -> None:
+    board = board_of([member_json(n) for n in range(1, 9)])
+    look = Look(sortings=(Sorting(order=1), Sorting(), Sorting()))
+    assert "LOAD▼" in "".join(text_of(board, 80, 24, look))
+    look = Look(sortings=(Sorting(order=4), Sorting(), Sorting()))
+    assert "NAME▲" in "".join(text_of(board, 80, 24, look))
+
+
+def test_snapshot_does_not_change_while_the_board_goes_on() -> None:
+    board = small_board()
+    frozen = board.snapshot()
+    before = text_of(frozen, 80, 24)
+    board.fold({"event": event_json("leave", "n2", 1)})
+    board.fold({"view": view_json([member_json(9)], at=AT + 60)})
+    assert text_of(frozen, 80, 24) == before
+    assert text_of(board, 80, 24) != before
+
+
+def test_pause_is_said_on_top() -> None:
+    assert "PAUSED" in lines_of(Screen(small_board(), 80, 24, paused="PAUSED at 08:00:00"))[0]
+
+
+@pytest.mark.parametrize(
+    ("health", "words"),
+    [(0, "healthy"), (2, "strained 2/8"), (8, "overloaded 8/8"), (None, "load 1.3")],
+)
+def test_own_health_is_said_in_words(health: int | None, words: str) -> None:
+    node = dict(view_json([])["node"], health=health)  # type: ignore[call-overload]  # a map it is
+    board = board_of([member_json(1), member_json(2, used=4, load=1.3)], node=node)
+    assert text_of(board, 80, 24)[1].rstrip().endswith(words)
+
+
+def test_idle_mesh_has_no_busiest_member() -> None:
+    board = board_of([member_json(n, used=0, load=0.0) for n in (1, 2)])
+    text = "".join(text_of(board, 80, 24))
+    assert "nobody is busy" in text
+    assert "▲" not in text
+
+
+def test_high_screen_has_graphs_and_a_usual_one_sparklines() -> None:
+    board = Board()
+    for second in range(30):
+        sent = {"datagrams": 2 * second}
+        node = dict(view_json([])["node"], sent=sent, received=sent)  # type: ignore[call-overload]  # a map it is
+        counts = {"done": second}
+        rows = [member_json(1, load=0.5)]
+        board.fold(
+            {"view": view_json(rows, node=node, at=AT + second, task_counts=counts)},
+        )
+    assert "↑ 2.0 ▄▄▄▄▄▄  ↓ 2.0 packets/s ▄▄▄▄▄▄  ✓ 1.0 tasks/s ██████" in text_of(board, 80, 24)[2]
+    high = text_of(board, 200, 60)
+    assert "packets/s out" in high[2]
+    assert "█" in high[5]

@@ -1,0 +1,76 @@
+"""The past in cells, and its picture; and who is the busiest."""
+
+from __future__ import annotations
+
+from mesh.tui.busiest import busiest
+from mesh.tui.history import CELL_S, CELLS_MAX, Levels, Rates, peak, spark
+from mesh.tui.rows import MemberRow
+from tests.unit.tui.boards import member_json
+
+
+def test_cell_is_the_mean_of_its_stretch_and_stays_once_drawn() -> None:
+    levels = Levels()
+    for second in range(int(3 * CELL_S)):
+        levels.note(float(second), second // CELL_S)
+    assert levels.last(4) == [None, None, 0.0, 1.0]
+    levels.note(3 * CELL_S, 9.0)
+    assert levels.last(4) == [None, 0.0, 1.0, 2.0]
+
+
+def test_stretch_without_a_view_is_a_gap() -> None:
+    levels = Levels()
+    levels.note(0.0, 1.0)
+    levels.note(3 * CELL_S, 1.0)
+    assert levels.last(3) == [1.0, None, None]
+
+
+def test_past_is_bounded_and_a_clock_that_went_back_starts_anew() -> None:
+    levels = Levels()
+    levels.note(0.0, 1.0)
+    levels.note(1e9, 1.0)
+    assert len(levels.last(CELLS_MAX * 2)) == CELLS_MAX * 2
+    assert levels.last(CELLS_MAX * 2).count(None) >= CELLS_MAX
+    levels.note(5.0, 1.0)
+    assert levels.last(2) == [None, None]
+
+
+def test_rate_is_the_growth_in_a_second_and_never_below_zero() -> None:
+    rates = Rates()
+    for at, total in [(0.0, 10.0), (2.0, 16.0), (4.0, 1.0), (8.0, 1.0)]:
+        rates.note(at, total)
+    assert rates.last(2) == [3.0, 0.0]
+
+
+def test_picture_shows_what_is_known_and_fills_up_to_the_top() -> None:
+    assert spark([None, 0.0, 0.01, 4.0, 9.0], 1, 8.0) == [" ▁▁▄█"]
+    assert spark([8.0, 2.0, None], 2, 8.0) == ["█  ", "█▄ "]
+    assert peak([None, 3.0], 1.0) == 3.0
+    assert peak([], 1.0) == 1.0
+
+
+def members(*rows: tuple[int, float, str]) -> list[MemberRow]:
+    return [
+        MemberRow.read(member_json(n, used=used, load=load, state=state))
+        for n, (used, load, state) in enumerate(rows, start=1)
+    ]
+
+
+def name(key: str) -> str:
+    return f"n{int(key, 16)}" if key else ""
+
+
+def test_most_slots_taken_is_the_busiest_then_the_load() -> None:
+    assert name(busiest(members((1, 2.0, "alive"), (3, 0.1, "alive")))) == "n2"
+    assert name(busiest(members((3, 0.5, "alive"), (3, 0.9, "alive")))) == "n2"
+
+
+def test_dead_and_idle_members_are_not_busy() -> None:
+    assert busiest(members((4, 1.0, "dead"), (0, 0.1, "alive"))) == ""
+
+
+def test_mark_stays_until_another_is_clearly_busier() -> None:
+    held = busiest(members((2, 0.5, "alive"), (2, 0.4, "alive")))
+    assert name(held) == "n1"
+    assert name(busiest(members((2, 0.5, "alive"), (2, 0.55, "alive")), held)) == "n1"
+    assert name(busiest(members((2, 0.5, "alive"), (2, 0.7, "alive")), held)) == "n2"
+    assert name(busiest(members((2, 0.5, "alive"), (3, 0.5, "alive")), held)) == "n2"
