@@ -3,8 +3,9 @@
 A command that may run again says where it begins, because what a lost attempt had printed already was
 delivered: only what follows the last `BEGIN` line counts.
 
-Run as `python -m mesh.demo.job ROOT FILE…`, anywhere in the mesh; the command is ordinary and knows
-nothing of Mesh. It is the polite kind: it runs at a low priority, so that a busy host stays usable.
+Run as `python -m mesh.demo.job PACE ROOT FILE…`, anywhere in the mesh; the command is ordinary and
+knows nothing of Mesh. It is the polite kind: it runs at a low priority, so that a busy host stays
+usable. PACE is the time in seconds that each file takes at least.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import lzma
 import os
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,10 +69,13 @@ def counted_lines(output: str) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Print `BEGIN`, then the digest of every file given, in the order given."""
-    root, *names = arguments
+    pace, root, *names = arguments
     os.nice(NICE)
     print(f"\n{BEGIN}", flush=True)
+    due = time.monotonic()
     for name in names:
+        due += float(pace)
+        time.sleep(max(0.0, due - time.monotonic()))
         print(Digest.of(Path(root), name).to_line(), flush=True)
     return 0
 

@@ -17,37 +17,44 @@ PROBLEMS_SHOWN_MAX: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """What happened beside the work."""
+
+    victim: str
+    interrupted: int  # tasks that the victim ran when it was killed
+    cut_off: int  # tasks that were cancelled for want of time; they count nowhere else
+    notices_ms: dict[str, float | None]  # by survivor; None: never noticed
+    accused: tuple[str, ...]  # the living that somebody held to be dead
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The outcome. `problems` holds a sentence for everything that is not as it should be."""
 
+    story: Story
     files: int
     bytes: int
     compressed_bytes: int
     tasks: int
     attempts: int
-    victim: str
-    notices_ms: dict[str, float | None]  # by survivor; None: never noticed
-    accused: tuple[str, ...]  # the living that somebody held to be dead
     reruns: tuple[str, ...]
     problems: tuple[str, ...]
-    took_s: float
 
     @property
     def is_good(self) -> bool:
-        """Say whether every result is right and every survivor noticed the death."""
-        return not self.problems and bool(self.notices_ms) and None not in self.notices_ms.values()
+        """Say whether there are results, every one is right, and every survivor noticed the death."""
+        notices = self.story.notices_ms.values()
+        return self.files > 0 and not self.problems and bool(notices) and None not in notices
 
 
 def judge(
     work: Survey,
     digests: Sequence[Digest],
     tasks: Sequence[dict[str, Any]],
+    story: Story,
     *,
-    problems: Sequence[str],
-    accused: Sequence[str],
-    victim: str,
-    notices_ms: dict[str, float | None],
-    took_s: float,
+    problems: Sequence[str] = (),
 ) -> Verdict:
     """Check every result against the files themselves and return the verdict."""
     found = list(problems)
@@ -67,42 +74,46 @@ def judge(
         if task["state"] != "done"
     ]
     return Verdict(
+        story=story,
         files=len(digests),
         bytes=sum(digest.bytes for digest in digests),
         compressed_bytes=sum(digest.compressed_bytes for digest in digests),
         tasks=len(tasks),
         attempts=sum(len(task["attempts"]) for task in tasks),
-        victim=victim,
-        notices_ms=notices_ms,
-        accused=tuple(accused),
         reruns=tuple(_reruns(tasks)),
         problems=tuple(found),
-        took_s=took_s,
     )
 
 
 def summary_text(verdict: Verdict) -> str:
     """Return the verdict as lines for people."""
-    small = verdict.compressed_bytes
+    small, story = verdict.compressed_bytes, verdict.story
     ratio = verdict.bytes / max(small, 1)
     noticed = ", ".join(
         f"{name} {'NOT' if ms is None else f'after {ms:.0f} ms'}"
-        for name, ms in verdict.notices_ms.items()
+        for name, ms in story.notices_ms.items()
     )
+    cut = f"cut short    {story.cut_off} tasks, so that the demo ends soon: name fewer files with --files"
     lines = [
         f"files        {verdict.files}, {verdict.bytes / 1e6:.1f} MB to {small / 1e6:.1f} MB (ratio {ratio:.1f})",
         f"tasks        {verdict.tasks}, in {verdict.attempts} attempts",
-        f"killed       {verdict.victim}",
+        f"killed       {story.victim}, which interrupted {story.interrupted or 'no'} tasks",
         f"noticed by   {noticed}",
-        f"also accused {', '.join(verdict.accused) or 'nobody'}",
+        f"also accused {', '.join(story.accused) or 'nobody'}",
         f"run again    {len(verdict.reruns) or 'nothing'}",
         *(f"             {rerun}" for rerun in verdict.reruns),
-        f"time         {verdict.took_s:.1f} s",
-        "results      "
-        + ("every one is right" if not verdict.problems else f"{len(verdict.problems)} problems:"),
+        *([cut] if story.cut_off else []),
+        f"time         {story.took_s:.1f} s",
+        f"results      {_results_text(verdict)}",
         *(f"             {problem}" for problem in verdict.problems[:PROBLEMS_SHOWN_MAX]),
     ]
     return "\n".join(lines)
+
+
+def _results_text(verdict: Verdict) -> str:
+    if verdict.problems:
+        return f"{len(verdict.problems)} problems:"
+    return "every one is right" if verdict.files else "none: no task ended in time"
 
 
 def _reruns(tasks: Sequence[dict[str, Any]]) -> list[str]:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -16,7 +17,8 @@ from mesh.fleet.clearing import marked_pids, wait_until
 
 Start: TypeAlias = Callable[..., subprocess.Popen[bytes]]
 
-WHOLE_TIMEOUT_S = 90.0
+WHOLE_TIMEOUT_S = 60.0
+PROMISED_S = 45.0
 VARIABLE = "MESH_TEST_RUN"
 
 
@@ -100,4 +102,40 @@ def test_demo_of_an_empty_directory_is_wrong_usage(start: Start, stage: Stage) -
     out, errors = demo.communicate(timeout=20.0)
     assert (demo.returncode, out) == (2, b"")
     assert errors.startswith(b"mesh: a directory with readable files is expected, found none")
+    stage.assert_clear()
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_demo_of_a_few_tiny_files_is_played_to_its_end(
+    start: Start, stage: Stage, tmp_path: Path, count: int
+) -> None:
+    for number in range(count):
+        (tmp_path / f"{number}.txt").write_text("tiny")
+    began = time.monotonic()
+    demo = start("demo", str(tmp_path), env=stage.environment)
+    out, errors = demo.communicate(timeout=WHOLE_TIMEOUT_S)
+    story = out.decode()
+    assert (demo.returncode, errors) == (0, b""), story
+    assert time.monotonic() - began < PROMISED_S
+    assert f"files        {count}, " in story
+    assert "every one is right" in story
+    if count == 30:
+        assert "because gamma was lost (crash)" in story
+    stage.assert_clear()
+
+
+@pytest.mark.sweep
+def test_demo_of_more_than_there_is_time_for_is_cut_short(
+    start: Start, stage: Stage, tmp_path: Path
+) -> None:
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(20_000_000_000)  # sparse: no disk, but an hour of compressing
+    began = time.monotonic()
+    demo = start("demo", str(tmp_path), env=stage.environment)
+    out, errors = demo.communicate(timeout=WHOLE_TIMEOUT_S)
+    story = out.decode()
+    assert time.monotonic() - began < PROMISED_S
+    assert (demo.returncode, errors) == (1, b""), story
+    assert "cut short    1 tasks" in story
+    assert "none: no task ended in time" in story
     stage.assert_clear()

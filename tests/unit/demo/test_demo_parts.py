@@ -11,9 +11,18 @@ import pytest
 from mesh.demo import survey as survey_module
 from mesh.demo.job import Digest, counted_lines, main
 from mesh.demo.screen import merged
-from mesh.demo.summary import Verdict, judge, summary_text
+from mesh.demo.summary import Story, Verdict, judge, summary_text
 from mesh.demo.survey import Survey, survey
 from mesh.errors import ConfigError
+
+STORY = Story(
+    victim="gamma",
+    interrupted=1,
+    cut_off=0,
+    notices_ms={"alpha": 10.0, "beta": 12.0},
+    accused=(),
+    took_s=1.0,
+)
 
 
 @pytest.fixture
@@ -34,16 +43,7 @@ def finished(task_id: str, *nodes: str, state: str = "done") -> dict[str, Any]:
 
 
 def verdict_of(work: Survey, digests: list[Digest], *tasks: dict[str, Any]) -> Verdict:
-    return judge(
-        work,
-        digests,
-        tasks,
-        problems=[],
-        accused=[],
-        victim="gamma",
-        notices_ms={"alpha": 10.0, "beta": 12.0},
-        took_s=1.0,
-    )
+    return judge(work, digests, tasks, STORY)
 
 
 def test_survey_takes_regular_files_in_order_and_batches_them(
@@ -51,12 +51,35 @@ def test_survey_takes_regular_files_in_order_and_batches_them(
 ) -> None:
     (tmp_path / "link").symlink_to("a.txt")
     assert work.names == ("a.txt", "b/c.bin", "b/d")
-    assert work.batches == (work.names,)
-    assert survey(tmp_path, 2).names == ("a.txt", "b/c.bin")
+    assert work.batches == (("a.txt",), ("b/c.bin",), ("b/d",))  # few files: a task for each
+    assert not work.has_more
+    less = survey(tmp_path, 2)
+    assert (less.names, less.has_more) == (("a.txt", "b/c.bin"), True)
+    monkeypatch.setattr(survey_module, "BATCHES_WANTED", 1)
+    assert survey(tmp_path, None).batches == (work.names,)
     monkeypatch.setattr(survey_module, "BATCH_FILES_MAX", 2)
     assert survey(tmp_path, None).batches == (("a.txt", "b/c.bin"), ("b/d",))
     monkeypatch.setattr(survey_module, "BATCH_BYTES_MAX", 6000)
     assert survey(tmp_path, None).batches == (("a.txt",), ("b/c.bin",), ("b/d",))
+
+
+def test_survey_of_a_large_directory_takes_the_first_files_only(
+    work: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(survey_module, "BYTES_MAX", 6_000)
+    found = survey(work.root, None)
+    assert (found.names, found.has_more) == (("a.txt",), True)
+    monkeypatch.setattr(survey_module, "BYTES_MAX", 10)
+    assert survey(work.root, None).names == ("a.txt",)  # one at least
+    monkeypatch.setattr(survey_module, "FILES_MAX", 2)
+    monkeypatch.setattr(survey_module, "BYTES_MAX", 1 << 30)
+    assert survey(work.root, 1_000).names == ("a.txt", "b/c.bin")
+
+
+def test_work_on_few_files_is_spun_out_and_on_many_it_is_not(work: Survey) -> None:
+    assert work.pace_s == survey_module.PACE_S_MAX
+    many = dataclasses.replace(work, names=work.names * 600)
+    assert many.pace_s == pytest.approx(survey_module.WORK_S / 1_800)
 
 
 def test_survey_of_nothing_is_refused(tmp_path: Path) -> None:
@@ -71,7 +94,7 @@ def test_standard_library_has_enough_to_do() -> None:
 def test_job_that_ran_twice_gives_one_digest_a_file(
     work: Survey, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([str(work.root), *work.names]) == 0
+    assert main(["0.01", str(work.root), *work.names]) == 0
     output = capsys.readouterr().out
     lost = output[: len(output) // 2]
     found = [Digest.from_line(line) for line in counted_lines(lost + output)]
@@ -108,7 +131,8 @@ def test_death_that_somebody_did_not_notice_is_bad(work: Survey) -> None:
     digests = [Digest.of(work.root, name) for name in work.names]
     verdict = verdict_of(work, digests, finished("t", "alpha"))
     assert verdict.is_good
-    silent = dataclasses.replace(verdict, notices_ms={"alpha": 3.0, "beta": None})
+    story = dataclasses.replace(STORY, notices_ms={"alpha": 3.0, "beta": None})
+    silent = dataclasses.replace(verdict, story=story)
     assert not silent.is_good
     assert "beta NOT" in summary_text(silent)
 
@@ -120,3 +144,16 @@ def test_views_of_several_keepers_show_all_tasks_together() -> None:
     assert json.dumps(found["tasks"]) == '[{"id": "1"}, {"id": "2"}]'
     assert found["task_counts"] == {"ready": 1, "done": 5}
     assert found["node"] == {"name": "a"}
+
+
+def test_what_was_cut_short_is_said_and_no_result_at_all_is_bad(work: Survey) -> None:
+    digests = [Digest.of(work.root, name) for name in work.names]
+    verdict = verdict_of(work, digests, finished("t", "alpha"))
+    assert "cut short" not in summary_text(verdict)
+    cut = dataclasses.replace(verdict, story=dataclasses.replace(STORY, cut_off=7, interrupted=0))
+    assert cut.is_good
+    assert "cut short    7 tasks" in summary_text(cut)
+    assert "killed       gamma, which interrupted no tasks" in summary_text(cut)
+    nothing = judge(dataclasses.replace(work, names=(), batches=()), [], [], STORY)
+    assert not nothing.is_good
+    assert "no task ended in time" in summary_text(nothing)
