@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias, TypeVar
 
@@ -33,6 +34,16 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: object) -> None:
         settings.setdefault("allow_abbrev", False)
         super().__init__(**settings)  # type: ignore[arg-type]  # handed on as they came
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - argparse has no types that fit
+        """Parse as argparse does; words that nobody knows end it here, where the command is known."""
+        given = sys.argv[1:] if args is None else list(args)
+        found, extra = super().parse_known_args(given, namespace)
+        if extra:
+            from mesh.cli.hints import unknown_words
+
+            raise ConfigError(unknown_words(self.prog, self._option_string_actions, given, extra))
+        return found, extra
 
     def error(self, message: str) -> NoReturn:
         """Raise the ConfigError for `message` in place of printing a usage and leaving."""
@@ -117,7 +128,11 @@ def pair(flag: str) -> Callable[[str], tuple[str, str]]:
         key, equals, value = text.partition("=")
         if key and equals:
             return key, value
-        example = f"{text.strip('=') or 'KEY'}=VALUE"
+        if equals:
+            raise ConfigError(
+                f"{flag}: a key is missing before '=' in {text!r}; write {flag} KEY={value or 'VALUE'}"
+            )
+        example = f"{key or 'KEY'}=VALUE"
         raise ConfigError(f"{flag} expects KEY=VALUE, found {text!r}; write {flag} {example}")
 
     return read
@@ -128,6 +143,8 @@ def amount(flag: str) -> Callable[[str], tuple[str, int]]:
     read_pair = pair(flag)
 
     def read(text: str) -> tuple[str, int]:
+        if text and "=" not in text:
+            raise ConfigError(f"{flag} expects KEY=NUMBER, found {text!r}; write {flag} {text}=1")
         key, value = read_pair(text)
         if is_number(value) and int(value) <= AMOUNT_MAX:
             return key, int(value)
@@ -161,6 +178,11 @@ def network_address(flag: str, *, is_bind: bool = False) -> Callable[[str], str]
     def read(text: str) -> str:
         from mesh.core.address import split_host_port
 
+        port_only = text.removeprefix(":")
+        if is_number(port_only) and int(port_only) <= 65_535:
+            raise ConfigError(
+                f"{flag}: HOST:PORT is expected, found {text!r}; write 127.0.0.1:{port_only}"
+            )
         try:
             host, port = split_host_port(text)
         except ConfigError as error:

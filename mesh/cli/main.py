@@ -6,11 +6,12 @@ Importing this loads argparse and the grammar only; each handler imports what it
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 
 from mesh.cli import bench, demo, join, sim, watch, work
-from mesh.cli.arguments import Parser
+from mesh.cli.arguments import Parser, add_command
 from mesh.cli.stdio import complain, forget_stdout, prepare
 from mesh.errors import ConfigError, MeshError, MeshUnreachable
 from mesh.version import __version__
@@ -28,12 +29,22 @@ def build_parser() -> tuple[Parser, tuple[str, ...]]:
     parser = Parser(
         prog="mesh",
         description="Worker meshes without a broker: hosts join, see each other live, and share the work.",
-        epilog="Each command explains itself: mesh COMMAND --help.",
+        epilog="Each command explains itself: mesh help COMMAND, or mesh COMMAND --help.",
     )
-    parser.add_argument("--version", action="version", version=f"mesh {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"mesh {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for group in _GROUPS:
         group.add_commands(commands)
+
+    def show_help(options: argparse.Namespace) -> int:
+        """Print the help of one command, or of all."""
+        if options.command is not None:
+            _check_command(options.command, tuple(commands.choices))
+        (commands.choices[options.command] if options.command else parser).print_help()
+        return 0
+
+    text = add_command(commands, "help", show_help, "explain a command")
+    text.add_argument("command", metavar="COMMAND", nargs="?", help="default: list all commands")
     return parser, tuple(commands.choices)
 
 
@@ -60,10 +71,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: list[str]) -> int:
     parser, names = build_parser()
-    if argv and not argv[0].startswith("-") and argv[0] not in names:
-        raise ConfigError(
-            f"a command is one of {', '.join(names)}; found {argv[0]!r}; see mesh --help"
-        )
+    if not argv:
+        parser.print_help(sys.stderr)
+        return EXIT_USAGE
+    if not argv[0].startswith("-"):
+        _check_command(argv[0], names)
     # What stands after -- belongs to the submitted command, whatever it looks like.
     words: list[str] = []
     if argv[:1] == ["submit"] and "--" in argv:
@@ -76,6 +88,13 @@ def _run(argv: list[str]) -> int:
     options.words = words
     code: int = options.handler(options)
     return code
+
+
+def _check_command(name: str, names: Sequence[str]) -> None:
+    if name not in names:
+        from mesh.cli.hints import unknown_command
+
+        raise ConfigError(unknown_command(name, names))
 
 
 def _exit_code(error: MeshError) -> int:

@@ -76,7 +76,7 @@ def assert_refused(found: subprocess.CompletedProcess[str], code: int, pattern: 
         (["--label", "a=1", "--label", "a=2"], r"--label expects each key once, found 'a' twice.*"),
         (["--slots", "many"], r"--slots expects a whole number from 0 to \d+, found 'many'"),
         (["--name", "x" * 65], r".*name.*64 characters.*"),
-        (["--unknown"], r"unrecognized arguments: --unknown; see mesh.* --help"),
+        (["--unknown"], r"mesh join has no option --unknown; see mesh join --help"),
     ],
 )
 def test_wrong_setting_is_one_line_and_exit_code_2(

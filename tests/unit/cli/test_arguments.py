@@ -16,8 +16,8 @@ def test_pair_is_split_at_the_first_equals_sign(text: str, expected: tuple[str, 
     assert pair("--label")(text) == expected
 
 
-@pytest.mark.parametrize("text", ["gpu", "", "=yes"])
-def test_label_without_key_or_equals_sign_says_how_to_write_it(text: str) -> None:
+@pytest.mark.parametrize("text", ["gpu", ""])
+def test_label_without_equals_sign_says_how_to_write_it(text: str) -> None:
     with pytest.raises(
         ConfigError, match=r"--label expects KEY=VALUE, found .*; write --label \w+="
     ):
@@ -48,7 +48,9 @@ def test_numbers_stay_within_their_range() -> None:
             decimal("--loss", 0, 1)(text)
 
 
-@pytest.mark.parametrize("text", ["127.0.0.1:7946", "[::1]:80", "host.example", "host-1:1"])
+@pytest.mark.parametrize(
+    "text", ["127.0.0.1:7946", "[::1]:80", "host.example", "host-1:1", "7host"]
+)
 def test_good_addresses_are_left_as_they_were_written(text: str) -> None:
     assert network_address("SEED")(text) == text
 
@@ -57,7 +59,7 @@ def test_good_addresses_are_left_as_they_were_written(text: str) -> None:
     "text", ["host:port", "host:70000", "[::1", "a b:1", "", ":7946", "http://host:80", "host:0"]
 )
 def test_bad_seed_says_what_was_found_and_how_to_write_it(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"SEED: .*expected.*(write for instance|--bind only)"):
+    with pytest.raises(ConfigError, match=r"SEED: .*expected.*(write |--bind only)"):
         network_address("SEED")(text)
 
 
@@ -69,8 +71,25 @@ def test_port_zero_is_for_binding_only() -> None:
     ("line", "found"),
     [
         ("frobnicate", r"mesh: a command is one of join, .*; found 'frobnicate'; see mesh --help"),
-        ("", r"mesh: .*COMMAND.*; see mesh --help"),
-        ("members --colour", r"mesh: unrecognized arguments: --colour; see mesh.* --help"),
+        ("sumbit -- true", r"mesh: there is no command 'sumbit': did you mean mesh submit\? .*"),
+        ("ps", r"mesh: there is no command 'ps': did you mean mesh tasks\? see mesh --help"),
+        ("help me", r"mesh: a command is one of .*; found 'me'; see mesh --help"),
+        ("members --colour", r"mesh: mesh members has no option --colour; see mesh members --help"),
+        ("members all", r"mesh: mesh members takes no argument 'all'; see mesh members --help"),
+        ("members --JSON", r"mesh: .* no option --JSON: did you mean --json\? see .*"),
+        ("--json members", r"mesh: --json stands before the command: .* mesh members --json"),
+        ("submit echo hi", r"mesh: the command goes after --: mesh submit -- echo hi"),
+        ("submit --wait ls -l", r"mesh: the command goes after --: mesh submit --wait -- ls -l"),
+        (
+            "submit --lable a=b -- true",
+            r"mesh: .*--lable: did you mean --label\? see mesh submit .*",
+        ),
+        ("join --seed h:1", r"mesh: seeds are plain arguments: mesh join h:1"),
+        ("join --name n --seeds=h:1,h:2", r"mesh: seeds are .*: mesh join --name n h:1 h:2"),
+        ("join --bind 7955", r"mesh: --bind: HOST:PORT .*, found '7955'; write 127\.0\.0\.1:7955"),
+        ("join :7955", r"mesh: SEED: HOST:PORT .*, found ':7955'; write 127\.0\.0\.1:7955"),
+        ("join --label =x", r"mesh: --label: a key is missing before '=' .*; write --label KEY=x"),
+        ("join --offer gpu", r"mesh: --offer expects KEY=NUMBER, found 'gpu'; write --offer gpu=1"),
         ("submit", r"mesh: a command is expected after --, found none; write .*"),
         ("submit --label gpu -- true", r"mesh: --label expects KEY=VALUE, found 'gpu'; write .*"),
         ("submit --need gpu=x -- true", r"mesh: --need expects KEY=NUMBER .*"),
@@ -96,11 +115,18 @@ def test_wrong_usage_is_one_line_on_stderr_and_exit_code_2(
 def test_help_and_version_go_to_stdout_with_exit_code_0(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for line in ("--help", "--version", "join --help", "submit --help", "sim --help"):
+    for line in ("--help", "--version", "-V", "join --help", "submit --help", "help", "help sim"):
         assert program.main(line.split()) == 0
         said = capsys.readouterr()
         assert said.out
         assert said.err == ""
+
+
+def test_mesh_alone_shows_its_help_as_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.main([]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("usage: mesh")
 
 
 def test_no_node_on_this_host_is_exit_code_3(
