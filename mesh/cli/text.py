@@ -13,6 +13,8 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from mesh.core.time import format_duration
+
 _COLOURS: Final = {
     "alive": "32", "done": "32",
     "suspect": "33", "ready": "33", "seek": "33", "warn": "33", "conflict": "33",
@@ -57,24 +59,9 @@ def paint(word: str) -> str:
     return _paint(word, is_coloured())
 
 
-def duration(seconds: float) -> str:
-    """Return how long, in at most two units: `4.2s`, `3m 20s`, `2h 5m`, `4d 3h`."""
-    if seconds < 10:
-        return f"{max(seconds, 0):.1f}s"
-    whole = int(seconds)
-    for unit, size, smaller, size_smaller in (
-        ("d", 86400, "h", 3600),
-        ("h", 3600, "m", 60),
-        ("m", 60, "s", 1),
-    ):
-        if whole >= size:
-            return f"{whole // size}{unit} {whole % size // size_smaller}{smaller}"
-    return f"{whole}s"
-
-
 def since(unix: float | None) -> str:
     """Return how long ago a Unix time was; "-" for None."""
-    return "-" if unix is None else duration(time.time() - unix)
+    return "-" if unix is None else format_duration(time.time() - unix)
 
 
 def clock(unix: float) -> str:

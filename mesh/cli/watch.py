@@ -110,8 +110,9 @@ def event_line(event: dict[str, Any]) -> str:
 
 def show_status(options: argparse.Namespace) -> int:
     """Print what this node says of itself."""
-    from mesh.cli.text import duration, facts, print_json
+    from mesh.cli.text import facts, print_json
     from mesh.client import Client
+    from mesh.core.time import format_duration
 
     with Client(data_dir(options)) as client:
         status = client.call("status")
@@ -131,7 +132,7 @@ def show_status(options: argparse.Namespace) -> int:
                 ("mesh", status["mesh_id"] or "none yet"),
                 ("profile", status["profile"]),
                 ("slots", f"{status['used']} of {status['slots']} in use"),
-                ("process", f"{status['pid']}, up for {duration(status['uptime_s'])}"),
+                ("process", f"{status['pid']}, up for {format_duration(status['uptime_s'])}"),
                 ("data", status["data"]),
                 ("sent", _traffic(status["sent"])),
                 ("received", _traffic(status["received"])),

@@ -203,7 +203,8 @@ def _print_task(task: dict[str, Any], options: argparse.Namespace) -> None:
 
 
 def _attempt_rows(task: dict[str, Any]) -> list[tuple[object, ...]]:
-    from mesh.cli.text import duration, since
+    from mesh.cli.text import since
+    from mesh.core.time import format_duration
 
     rows: list[tuple[object, ...]] = []
     for number, attempt in enumerate(task["attempts"], 1):
@@ -211,7 +212,7 @@ def _attempt_rows(task: dict[str, Any]) -> list[tuple[object, ...]]:
         if started is None:
             took = "-"
         else:
-            took = since(started) if ended is None else duration(ended - started)
+            took = since(started) if ended is None else format_duration(ended - started)
         rows.append(
             (
                 number,

@@ -111,20 +111,6 @@ def repaint(line: Line, style: Style) -> Line:
     return [Segment(segment.text, style) for segment in line]
 
 
-def duration(seconds: float) -> str:
-    """Return a span of time in at most 6 characters: 42s, 3m07s, 2h14m, 3d04h, 412d."""
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3_600:
-        return f"{whole // 60}m{whole % 60:02}s"
-    if whole < 86_400:
-        return f"{whole // 3_600}h{whole % 3_600 // 60:02}m"
-    if whole < 100 * 86_400:
-        return f"{whole // 86_400}d{whole % 86_400 // 3_600:02}h"
-    return f"{min(whole // 86_400, 99_999)}d"
-
-
 def milliseconds(value_ms: float | None) -> str:
     """Return a round-trip time in at most 6 characters, or a dash when there is none."""
     if value_ms is None:

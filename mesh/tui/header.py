@@ -15,8 +15,9 @@ from typing import Final
 from rich.cells import cell_len
 from rich.segment import Segment
 
+from mesh.core.time import format_duration
 from mesh.tui.board import Board
-from mesh.tui.cells import Line, duration, fit, fit_line, fit_middle, line_width, spread
+from mesh.tui.cells import Line, fit, fit_line, fit_middle, line_width, spread
 from mesh.tui.graphs import GRAPH_LINES, graph_lines, spark_line
 from mesh.tui.palette import (
     BANNER,
@@ -59,7 +60,7 @@ class Header:
     def _first(self, width: int) -> Line:
         if self.board.gone:
             name = f" {self.board.node.name}" if self.board.node else ""
-            text = f" node{name} gone, trying again ({duration(self.gone_s)}): {self.board.gone}"
+            text = f" node{name} gone, trying again ({format_duration(self.gone_s)}): {self.board.gone}"
             return [Segment(fit(text, width), BANNER)]
         if self.paused:
             return [Segment(fit(f" {self.paused}", width), BANNER)]
@@ -82,7 +83,7 @@ class Header:
         if node.phase != "member":
             right.append(Segment(f"{node.phase}  ", YELLOW))
         if node.since:
-            right.append(Segment(f"up {duration(self.board.at - node.since)}  ", DIM))
+            right.append(Segment(f"up {format_duration(self.board.at - node.since)}  ", DIM))
         right.append(Segment(f"v{node.version} " if node.version else "", DIM))
         return spread(left, right, width)
 

@@ -7,8 +7,9 @@ from typing import Final
 
 from rich.segment import Segment
 
+from mesh.core.time import format_duration
 from mesh.tui.board import Board
-from mesh.tui.cells import Line, duration, milliseconds
+from mesh.tui.cells import Line, milliseconds
 from mesh.tui.events_pane import clock
 from mesh.tui.pages import facts, happenings, heading, paragraph, plain
 from mesh.tui.palette import (
@@ -52,7 +53,7 @@ def _state(board: Board, member: MemberRow, zone: tzinfo | None) -> Line:
         Segment(f"{mark.symbol} {member.state}{cause}", mark.style),
     ]
     if member.since:
-        age = duration(board.at - member.since)
+        age = format_duration(board.at - member.since)
         line.append(Segment(f"  for {age}, since {clock(member.since, zone)}", DIM))
     if member.is_self:
         line.append(Segment("  this node", DIM))
@@ -121,7 +122,7 @@ def _runs(board: Board, member: MemberRow) -> list[Line]:
     lines = heading(f"what runs there ({len(runs)} of the tasks that this node knows)")
     mark = TASK_MARKS["leased"]
     for task in runs[:_RUNS_MAX]:
-        age = duration(board.at - task.started) if task.started else "-"
+        age = format_duration(board.at - task.started) if task.started else "-"
         lines.append(
             [
                 Segment(f"{mark.symbol} {task.id}", mark.style),

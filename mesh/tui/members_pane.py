@@ -11,8 +11,9 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
+from mesh.core.time import format_duration
 from mesh.tui.board import Board
-from mesh.tui.cells import Line, duration, fit, fit_middle, line_width, milliseconds
+from mesh.tui.cells import Line, fit, fit_middle, line_width, milliseconds
 from mesh.tui.columns import Column, Layout, lay_out
 from mesh.tui.filters import MEMBER_FIELDS, matching
 from mesh.tui.orders import MEMBER_ORDERS
@@ -192,7 +193,7 @@ def _state(member: MemberRow, _width: int) -> Line:
 
 
 def _for(member: MemberRow, width: int, at: float) -> Line:
-    text = duration(at - member.since) if member.since else "-"
+    text = format_duration(at - member.since) if member.since else "-"
     return [Segment(fit(text, width, "right"), _tone(member))]
 
 

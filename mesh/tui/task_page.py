@@ -6,8 +6,9 @@ from datetime import tzinfo
 
 from rich.segment import Segment
 
+from mesh.core.time import format_duration
 from mesh.tui.board import Board
-from mesh.tui.cells import Line, duration, fit
+from mesh.tui.cells import Line, fit
 from mesh.tui.events_pane import clock
 from mesh.tui.pages import facts, happenings, heading, paragraph, plain
 from mesh.tui.palette import BOLD, COLUMN, DIM, PLAIN, RED, TASK_MARKS, UNKNOWN
@@ -47,7 +48,7 @@ def _state(board: Board, task: TaskRow) -> Line:
     begin, end = task.started or task.created, task.ended or board.at
     if begin:
         verb = "took" if task.is_over else "runs for" if task.state == "leased" else "waits for"
-        line.append(Segment(f"  {verb} {duration(end - begin)}", DIM))
+        line.append(Segment(f"  {verb} {format_duration(end - begin)}", DIM))
     if task.owner:
         line.append(Segment(f"  on {task.owner}", DIM))
     return line
@@ -70,7 +71,7 @@ def _attempts(board: Board, task: TaskRow, zone: tzinfo | None) -> list[Line]:
 
 def _attempt(board: Board, attempt: Json, position: int, zone: tzinfo | None) -> Line:
     started, ended = number(attempt, "started"), number(attempt, "ended")
-    took = duration((ended or board.at) - started) if started else "-"
+    took = format_duration((ended or board.at) - started) if started else "-"
     exit_code, error = whole(attempt, "exit_code"), text(attempt, "error")
     end = "runs" if ended is None else "cut off" if exit_code is None else f"exit {exit_code}"
     style = PLAIN if not ended or exit_code == 0 else RED

@@ -10,8 +10,9 @@ from typing import Final
 from rich.segment import Segment
 from rich.style import Style
 
+from mesh.core.time import format_duration
 from mesh.tui.board import TASK_STATES, Board
-from mesh.tui.cells import Line, duration, fit, fit_line, fit_middle
+from mesh.tui.cells import Line, fit, fit_line, fit_middle
 from mesh.tui.columns import Column, lay_out
 from mesh.tui.filters import TASK_FIELDS, matching
 from mesh.tui.orders import TASK_ORDERS
@@ -180,7 +181,7 @@ def _time(task: TaskRow, width: int, at: float) -> Line:
     """How long it has waited, runs, or ran."""
     begin = task.started or task.created
     end = task.ended if task.is_over and task.ended else at
-    text = duration(end - begin) if begin else "-"
+    text = format_duration(end - begin) if begin else "-"
     return [Segment(fit(text, width, "right"), _tone(task))]
 
 

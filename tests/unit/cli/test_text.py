@@ -27,21 +27,6 @@ def test_colour_is_for_terminals_whose_owner_wants_it(monkeypatch: pytest.Monkey
     assert text.paint("dead") == "dead"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (-1, "0.0s"),
-        (4.25, "4.2s"),
-        (59, "59s"),
-        (200, "3m 20s"),
-        (7500, "2h 5m"),
-        (356400, "4d 3h"),
-    ],
-)
-def test_durations_have_at_most_two_units(seconds: float, said: str) -> None:
-    assert text.duration(seconds) == said
-
-
 def test_sizes_have_a_unit() -> None:
     assert [text.size(n) for n in (0, 812, 2048, 3.5 * 2**20, 2**42)] == [
         "0 B", "812 B", "2.0 KiB", "3.5 MiB", "4096.0 GiB",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from mesh.tui.cells import clean, duration, fit, fit_middle, milliseconds
+from mesh.tui.cells import clean, fit, fit_middle, milliseconds
 from mesh.tui.palette import bar
 
 
@@ -36,23 +36,6 @@ def test_middle_cut_keeps_both_ends() -> None:
 )
 def test_what_a_terminal_would_obey_is_written_out(text: str, shown: str) -> None:
     assert clean(text) == shown
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (-1, "0s"),
-        (59.9, "59s"),
-        (60, "1m00s"),
-        (3_599, "59m59s"),
-        (8_040, "2h14m"),
-        (86_400, "1d00h"),
-        (1e12, "99999d"),
-    ],
-)
-def test_durations_are_short(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
-    assert len(text) <= 6
 
 
 @given(st.floats(0, 1e15))
