@@ -12,7 +12,7 @@ from mesh.wire.work_messages import Spec
 class Submit:
     """Take this task. `spec.task_id` "" draws a fresh id. Answer: `{"id": …}`.
 
-    An id that this node keeps already is answered with that id, and nothing is started again. A
+    An id that this node keeps already is answered with `"known": true` too, and nothing is started again. A
     `watcher_id` other than 0 follows the task from the start, so that it misses none of its output.
     """
 

@@ -80,7 +80,8 @@ class Keeper:
             self._queue.add(self._table.add(now, spec))
         if command.watcher_id:
             self._watching.watch(now, command.watcher_id, spec.task_id)
-        steps: list[Step] = [Answer(command.command_id, {"id": spec.task_id})]
+        known = {"known": True} if is_known else {}
+        steps: list[Step] = [Answer(command.command_id, {"id": spec.task_id, **known})]
         return steps if is_known and not command.watcher_id else [*steps, TaskChanged(spec.task_id)]
 
     def cancel(self, now: float, task: Task) -> list[Step]:

@@ -127,6 +127,8 @@ class TaskTable:
         if len(self.finished) > self.config.finished_max:
             self._forget_oldest()
         detail = error or ("" if exit_code is None else f"exit code {exit_code}")
+        if detail and attempt is not None:
+            detail += f" (attempt {attempt.number})"
         return self._changed(task, attempt, "", detail)
 
     def at(self, node_id: NodeId) -> list[Task]:

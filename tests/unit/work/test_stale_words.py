@@ -136,6 +136,6 @@ def test_events_tell_a_tasks_story() -> None:
     story = [(e.state, e.member, e.cause, e.detail) for e in pump[1].events]
     assert story == [
         ("leased", "n2", "first", "attempt 1"),
-        ("failed", "n2", "", "exit code 4"),
+        ("failed", "n2", "", "exit code 4 (attempt 1)"),
     ]
     assert all(e.task_id == task_id for e in pump[1].events)

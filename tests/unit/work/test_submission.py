@@ -27,7 +27,8 @@ def test_an_id_that_is_kept_already_starts_nothing() -> None:
     assert pump.submit(1, job(0.1, task_id="twice")) == "twice"
     assert pump.submit(1, job(0.1, task_id="twice")) == "twice"
     pump.finish((1, "twice"))
-    assert pump.submit(1, job(0.1, task_id="twice")) == "twice"
+    again = pump.ask(1, lambda c: Submit(c, job(0.1, task_id="twice")))
+    assert again.result == {"id": "twice", "known": True}
     pump.run(1.0)
     assert len(pump[1].started) == 1
 
