@@ -6,9 +6,9 @@ import array
 import fcntl
 import os
 import pty
+import random
 import re
 import select
-import shutil
 import signal
 import struct
 import subprocess
@@ -23,7 +23,6 @@ from typing import Any, Self
 
 import pytest
 
-from mesh.fleet.fleet import Fleet
 from tests.process.views_server import ViewsServer
 from tests.unit.tui.boards import member_json, view_json
 
@@ -234,9 +233,60 @@ def test_unchanged_view_writes_no_member_again(server: ViewsServer, tmp_path: Pa
         assert b"\x1b[2J" not in came
 
 
+def test_idle_screen_of_a_hundred_members_takes_under_a_twentieth_of_a_core(tmp_path: Path) -> None:
+    rng, now = random.Random(5), time.time()
+    views: list[Any] = [
+        view_json(
+            [
+                member_json(n, since=now - 37 * n, used=n % 4, rtt_ms=0.3 + 0.3 * rng.random())
+                for n in range(1, 101)
+            ]
+        )
+        for _ in range(8)
+    ]
+    with ViewsServer(tmp_path, views, 1.0) as server, Seat(tmp_path) as seat:
+        seat.resize(200, 60)
+        seat.read(lambda _: server.sent >= 2)
+        before_s, since = _cpu_s(seat.process.pid), time.monotonic()
+        came = seat.read(lambda _: server.sent >= 7)
+        used_s, elapsed_s = _cpu_s(seat.process.pid) - before_s, time.monotonic() - since
+        print(f"{used_s / elapsed_s:.2%} of a core, {len(came) / elapsed_s:.0f} bytes/s")
+        assert used_s < 0.05 * elapsed_s
+
+
+def _cpu_s(pid: int) -> float:
+    """Return the processor time of a process of one thread."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def test_paused_picture_stands_still_and_catches_up(tmp_path: Path) -> None:
+    with ViewsServer(tmp_path, views_that_differ(), 0.1) as server, Seat(tmp_path) as seat:
+        seat.wait_text("127.0.0.1:7948")
+        seat.press(b"p")
+        seat.wait_text("PAUSED at ")
+        sent = server.sent
+        came = seat.read(lambda _: server.sent >= sent + 10)
+        assert b"0.90" not in came
+        assert b"0.10" not in came
+        seat.press(b"p")
+        seat.wait_text("0.90")
+
+
+def test_q_is_a_letter_while_a_filter_is_typed(server: ViewsServer, tmp_path: Path) -> None:
+    with Seat(tmp_path) as seat:
+        seat.wait_text("127.0.0.1:7948")
+        seat.press(b"/q")
+        seat.wait_text("no member matches")
+        seat.press(b"\x1b")
+        seat.wait_text("127.0.0.1:7948")
+        seat.press(b"q")
+        assert seat.end() == 0
+        assert seat.is_given_back()
+
+
 def test_without_colours_when_asked(server: ViewsServer, tmp_path: Path) -> None:
     with Seat(tmp_path, NO_COLOR="1") as seat:
-        frame = seat.wait_text("scroll")
+        frame = seat.wait_text("pause")
         assert not re.search(rb"\x1b\[[\d;]*3\d", frame)
 
 
@@ -300,66 +350,3 @@ def test_without_a_terminal_members_are_pointed_to(tmp_path: Path) -> None:
     assert "mesh members" in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
-
-
-class Tmux:
-    """A tmux server of this test's own, with one window."""
-
-    def __init__(self, socket: Path, width: int, height: int) -> None:
-        self._socket = socket
-        self._do("new-session", "-d", "-x", str(width), "-y", str(height), "sh")
-
-    def _do(self, *arguments: str) -> str:
-        command = ["tmux", "-S", str(self._socket), "-f", "/dev/null", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-        return done.stdout
-
-    def send(self, *keys: str) -> None:
-        self._do("send-keys", *keys)
-
-    def pane(self) -> str:
-        return self._do("capture-pane", "-p")
-
-    def wait(self, text: str) -> str:
-        deadline = time.monotonic() + DEADLINE_S
-        while text not in (pane := self.pane()):
-            assert time.monotonic() < deadline, f"{text!r} is expected in\n{pane}"
-            time.sleep(0.02)
-        return pane
-
-    def close(self) -> None:
-        self._do("kill-server")
-
-
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
-def test_real_mesh_on_a_real_terminal_answers_real_keys(fleet: Fleet, tmp_path: Path) -> None:
-    for name in ("n1", "n2", "n3"):
-        fleet.start(name, slots=2)
-    fleet.wait_whole()
-    data = str(fleet.nodes["n1"].data)
-    tmux = Tmux(tmp_path / "tmux", 80, 24)
-    try:
-        tmux.send(f"echo before; {sys.executable} -m mesh top --data {data}; echo code $?", "Enter")
-        pane = tmux.wait("● 3 alive")
-        assert "before" not in pane  # the alternate screen
-        assert "n1 (me)" in pane
-        assert all(len(line) <= 80 for line in pane.splitlines())
-        tmux.send("Tab")
-        tmux.wait("─[tasks]─")
-        tmux.send("BTab")
-        tmux.wait("─[members]─")
-        tmux.send("?")
-        tmux.wait("scroll by a page")
-        tmux.send("Escape")
-        tmux.wait("─[members]─")
-        fleet.nodes["n1"].call("submit", argv=["sh", "-c", "exit 3"], cwd="/")
-        tmux.wait("✗ failed")
-        fleet.nodes["n3"].kill()
-        tmux.wait("✗ dead")
-        tmux.wait("saw n3 dead")
-        tmux.send("q")
-        pane = tmux.wait("code 0")
-        assert "before" in pane
-        assert "alive" not in pane
-    finally:
-        tmux.close()
