@@ -10,8 +10,9 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
 
+from mesh.core.limits import AMOUNT_MAX
 from mesh.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001
 Handler: TypeAlias = Callable[[argparse.Namespace], int]
 
 T = TypeVar("T")
-
-SLOTS_MAX: Final = 65_535
-AMOUNT_MAX: Final = (1 << 48) - 1
-EXPECT_MAX: Final = 65_535
 
 
 class Parser(argparse.ArgumentParser):

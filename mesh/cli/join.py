@@ -7,8 +7,6 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from mesh.cli.arguments import (
-    EXPECT_MAX,
-    SLOTS_MAX,
     Commands,
     Parser,
     add_command,
@@ -20,6 +18,7 @@ from mesh.cli.arguments import (
     pair,
     whole_number,
 )
+from mesh.core.limits import EXPECT_MAX, SLOTS_MAX
 from mesh.errors import MeshError, MeshUnreachable
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from typing import Final
 
 from mesh.core.address import Address
 from mesh.core.ids import NAME_CHARS_MAX, MeshId, NodeId, format_id
+from mesh.core.limits import BOOT_MAX
 from mesh.wire.records import Card, Vitals, encode_card
 
 INCARNATION_MAX: Final = (1 << 32) - 1
-BOOT_MAX: Final = (1 << 48) - 1
 
 
 class Identity:

@@ -22,6 +22,7 @@ from mesh.core.address import Address
 from mesh.core.effects import Emit, Persist, Resolve, Stop
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id, new_mesh_id
+from mesh.core.limits import SEED_ADDRESSES_MAX
 from mesh.errors import DecodeError, ForeignMeshError, TransportError, VersionError
 from mesh.membership.founding import Founding
 from mesh.membership.identity import Identity
@@ -30,9 +31,6 @@ from mesh.membership.profile import SwimConfig
 from mesh.membership.table import MemberTable
 from mesh.wire.records import Card, decode_card
 from mesh.wire.swim_messages import Ack, Join, Ping, Refused, Waiting, Welcome
-
-ADDRESSES_MAX: Final = 4
-"""How many addresses of one seed are asked in a round."""
 
 ROUND_S_MAX: Final = 30.0
 """How long a round may take at most, beside its exchanges: resolving names is slow at times."""
@@ -114,7 +112,7 @@ class Joining:
             return
         if not addresses:
             self._failures[seed] = "was not found (is the name right?)"
-        for address in addresses[:ADDRESSES_MAX]:
+        for address in addresses[:SEED_ADDRESSES_MAX]:
             self._ask(address, seed)
         self._end_round(now)
 

@@ -15,19 +15,23 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id
+from mesh.core.limits import BOOT_MAX
 from mesh.errors import DataDirectoryError, LocalProtocolError
 
 FORMAT: Final = 1
-BOOT_MAX: Final = (1 << 48) - 1
+BOOTS_SPARE: Final = 65_536
+"""Session numbers left below the last one: a directory without them is used up."""
+
 _IDENTITY_BYTES_MAX: Final = 4096
+_ID: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _OURS: Final = frozenset({"lock", "identity", "identity.new", "control.sock", "log"})
 
 
@@ -150,19 +154,22 @@ def _read_identity(path: Path) -> tuple[NodeId, int, MeshId]:
         )
     node_id, mesh_id = _id_of(raw.get("node_id")), _id_of(raw.get("mesh_id") or format_id(0))
     boot = raw.get("boot")
-    if not node_id or mesh_id is None or type(boot) is not int or not 0 <= boot < BOOT_MAX:
+    if not node_id or mesh_id is None or type(boot) is not int or not 0 <= boot <= BOOT_MAX:
         raise _damaged(
             file, f"node_id {raw.get('node_id')!r}, mesh_id {raw.get('mesh_id')!r}, boot {boot!r}"
+        )
+    if boot > BOOT_MAX - BOOTS_SPARE:
+        raise DataDirectoryError(
+            f"{file} has session number {boot}: numbers up to {BOOT_MAX - BOOTS_SPARE} are expected, as each start "
+            "takes a greater one; move the directory away to start as a new node"
         )
     return NodeId(node_id), boot, MeshId(mesh_id)
 
 
 def _id_of(text: object) -> int | None:
-    if type(text) is not str or len(text) != 16:
+    if type(text) is not str or _ID.fullmatch(text) is None:
         return None
-    with suppress(ValueError):
-        return int(text, 16)
-    return None
+    return int(text, 16)
 
 
 def _damaged(file: Path, found: str) -> DataDirectoryError:

@@ -11,10 +11,11 @@ from typing import Final
 import trio
 
 from mesh.core.address import Address, numeric_host, split_host_port
+from mesh.core.limits import SEED_ADDRESSES_MAX
 from mesh.runtime.reach import Reach
 
 TIMEOUT_S: Final = 10.0
-ADDRESSES_MAX: Final = 16
+_FOUND_MAX: Final = 16  # looked at, to find those within reach
 
 Report = Callable[[str, tuple[Address, ...]], None]
 
@@ -61,7 +62,7 @@ class Resolver:
                 f"seed {seed} stands for {found}, which is not loopback: without a key nothing is sent there; "
                 "name seeds on this host"
             )
-        return within
+        return within[:SEED_ADDRESSES_MAX]
 
 
 async def _lookup(seed: str) -> tuple[Address, ...]:
@@ -72,4 +73,4 @@ async def _lookup(seed: str) -> tuple[Address, ...]:
     found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_DGRAM)
     hosts = (numeric_host(str(entry[4][0])) for entry in found)
     unique = dict.fromkeys(Address(host, port) for host in hosts if host is not None)
-    return tuple(unique)[:ADDRESSES_MAX]
+    return tuple(unique)[:_FOUND_MAX]

@@ -7,17 +7,15 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from mesh.core.address import DEFAULT_PORT, Address, numeric_host, split_host_port
 from mesh.core.ids import NAME_CHARS_MAX, NodeId
+from mesh.core.limits import SLOTS_MAX
 from mesh.errors import ConfigError
 from mesh.membership.profile import SwimConfig, profile
 from mesh.runtime.reach import Reach
 from mesh.version import __version__
 from mesh.wire.records import Card, Metadata, encode_card
-
-SLOTS_MAX: Final = 65_535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

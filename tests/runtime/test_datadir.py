@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mesh.core.limits import BOOT_MAX
 from mesh.errors import DataDirectoryError, LocalProtocolError
 from mesh.runtime.datadir import FORMAT, open_data_dir
 
@@ -100,7 +101,7 @@ def test_a_start_that_died_between_lock_and_identity_is_no_foreign_directory(
         b'{"format": 1, "node_id": "0000000000000000", "boot": 1, "mesh_id": ""}',
         b'{"format": 1, "node_id": "00000000000000ab", "boot": -1, "mesh_id": ""}',
         b'{"format": 1, "node_id": "00000000000000ab", "boot": 1, "mesh_id": 5}',
-        b'{"format": 1, "node_id": "00000000000000ab", "boot": 281474976710655, "mesh_id": ""}',
+        b'{"format": 1, "node_id": "00000000000000ab", "boot": 281474976710656, "mesh_id": ""}',
     ],
 )
 def test_a_damaged_identity_is_refused_and_kept(tmp_path: Path, text: bytes) -> None:
@@ -159,3 +160,33 @@ def test_a_full_disk_is_said_and_the_old_identity_survives(
     with pytest.raises(DataDirectoryError):
         open_data_dir(tmp_path / "new", 1)
     data.close()
+
+
+@pytest.mark.parametrize("left", [0, 1, 1_000])
+def test_a_directory_whose_session_numbers_are_used_up_says_so(tmp_path: Path, left: int) -> None:
+    open_data_dir(tmp_path, 1).close()
+    found = identity_of(tmp_path) | {"boot": BOOT_MAX - left}
+    (tmp_path / "identity").write_text(json.dumps(found))
+    with pytest.raises(DataDirectoryError, match="each start takes a greater one"):
+        open_data_dir(tmp_path, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0x12345678901234",
+        "1234_5678_9012_34",
+        " 123456789012345",
+        "-123456789012345",
+        "ABCDEF0123456789",
+        "\u0661" * 16,
+    ],
+)
+@pytest.mark.parametrize("field", ["node_id", "mesh_id"])
+def test_an_id_is_sixteen_lower_case_digits_and_nothing_else(
+    tmp_path: Path, field: str, text: str
+) -> None:
+    open_data_dir(tmp_path, 1).close()
+    (tmp_path / "identity").write_text(json.dumps(identity_of(tmp_path) | {field: text}))
+    with pytest.raises(DataDirectoryError, match="damaged"):
+        open_data_dir(tmp_path, 1)

@@ -1,0 +1,20 @@
+"""Bounds of numbers that people type, disks keep and packets carry: one place each, for whoever checks them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+BOOT_MAX: Final = (1 << 48) - 1
+"""The last session number that a node can have: 48 bits in a card."""
+
+SLOTS_MAX: Final = 65_535
+"""Tasks that one node runs at once: 16 bits in a card."""
+
+AMOUNT_MAX: Final = (1 << 48) - 1
+"""An amount that a node offers, or that a task needs of one: 48 bits."""
+
+EXPECT_MAX: Final = 65_535
+"""Nodes that a mesh waits for before it is founded: 16 bits."""
+
+SEED_ADDRESSES_MAX: Final = 4
+"""How many addresses of one seed are asked in a round; further ones of its name are left alone."""
