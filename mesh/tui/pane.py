@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from rich.segment import Segment
-
 from mesh.tui.cells import Line, fit_line, repaint
-from mesh.tui.palette import CURSOR, DIM
+from mesh.tui.palette import CURSOR
 from mesh.tui.spots import Spot
 from mesh.tui.windows import position, window
 
@@ -81,7 +79,10 @@ def list_lines(
     *,
     has_cursor: bool = False,
 ) -> list[Line]:
-    """Return a window on `rows` as lines that fill `size` (width, height), its end marked if more follow."""
+    """Return a window on `rows` as lines that fill `size` (width, height).
+
+    Which rows of how many these are stands in the frame.
+    """
     width, height = size
     if height <= 0:
         return []
@@ -90,8 +91,6 @@ def list_lines(
     marked = spot.index - shown.first
     if has_cursor and 0 <= marked < len(lines):
         lines[marked] = repaint(fit_line(lines[marked], width), CURSOR)
-    if shown.more:
-        lines.append(fit_line([Segment(f"… {shown.more} more", DIM)], width))
     return fill(lines, width, height)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mesh.tui.windows import offset_max, window
+from mesh.tui.windows import offset_max
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,7 @@ class Spot:
 
 def _seen(spot: Spot, total: int, page: int) -> Spot:
     """Return `spot` with the list moved as little as it takes to see the cursor."""
-    highest = offset_max(total, page)
-    offset = min(max(spot.offset, 0), spot.index, highest)
-    if spot.index >= window(total, page, offset).last:
-        # While rows follow, the last line of a page says how many: it holds no row.
-        offset = min(spot.index - page + (2 if page > 1 else 1), highest)
-    return Spot(spot.key, spot.index, max(offset, 0))
+    page = max(page, 1)
+    least = max(0, spot.index - page + 1)
+    offset = min(max(spot.offset, least), spot.index, offset_max(total, page))
+    return Spot(spot.key, spot.index, offset)

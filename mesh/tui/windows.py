@@ -1,4 +1,4 @@
-"""A window on a long list: which rows are seen, and how many follow."""
+"""A window on a long list: which rows are seen."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The part of a list that is shown: rows `first` to `last` (exclusive), and how many follow."""
+    """The part of a list that is shown: rows `first` to `last` (exclusive)."""
 
     first: int
     last: int
-    more: int
 
 
 def offset_max(total: int, page: int) -> int:
@@ -20,20 +19,14 @@ def offset_max(total: int, page: int) -> int:
 
 
 def window(total: int, page: int, offset: int) -> Window:
-    """Return what of `total` rows is shown in `page` lines from row `offset` on.
-
-    While rows follow, the last line is kept for saying how many, unless it is the only one.
-    """
+    """Return what of `total` rows is shown in `page` lines from row `offset` on."""
     first = min(max(offset, 0), offset_max(total, page))
-    last = min(total, first + max(page, 0))
-    if last < total and page > 1:
-        last -= 1
-    return Window(first, last, total - last)
+    return Window(first, min(total, first + max(page, 0)))
 
 
 def position(total: int, page: int, offset: int) -> str:
     """Return where a window stands, as `5-9 of 16`; "" when everything is shown."""
     shown = window(total, page, offset)
-    if shown.first == 0 and shown.more == 0:
+    if shown == Window(0, total):
         return ""
     return f"{shown.first + 1}-{shown.last} of {total}"

@@ -114,10 +114,10 @@ def test_values_of_unexpected_types_are_shown_as_empty() -> None:
     assert len(text_of(board, 80, 24)) == 24
 
 
-def test_long_list_ends_by_saying_how_many_follow() -> None:
+def test_frame_of_a_long_list_says_which_rows_are_seen() -> None:
     lines = text_of(board_of([member_json(n) for n in range(1, 17)]), 80, 24)
-    assert "─[members]─ 1-5 of 16 ─" in lines[3]
-    assert lines[10].startswith("│ … 11 more ")
+    assert "─[members]─ 1-6 of 16 ─" in lines[3]
+    assert lines[10].startswith("│ n6 ")
 
 
 def test_scrolling_to_the_end_shows_the_last_row_and_no_further() -> None:

@@ -30,7 +30,7 @@ def test_scrolled_rolling_list_stands_still_when_rows_come_in_above() -> None:
     spot = Spot("e12", 12, 10)
     moved = spot.settled(["new1", "new2", *rows], 5, is_rolling=True)
     assert (moved.index, moved.offset) == (14, 12)
-    assert spot.settled(["new1", "new2", *rows], 5, is_rolling=False).offset == 11
+    assert spot.settled(["new1", "new2", *rows], 5, is_rolling=False).offset == 10
 
 
 @given(

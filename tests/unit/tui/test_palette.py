@@ -1,0 +1,28 @@
+"""Colours: the terminal's own sixteen, and no background, so that light and dark themes both work."""
+
+from __future__ import annotations
+
+from rich.color import ColorType
+from rich.style import Style
+
+from mesh.tui import palette
+
+
+def styles() -> list[Style]:
+    plain = [value for value in vars(palette).values() if isinstance(value, Style)]
+    marks = [*palette.MEMBER_MARKS.values(), *palette.TASK_MARKS.values()]
+    loads = [palette.load_style(load) for load in (0.1, 0.9, 3.0)]
+    health = [palette.health_style(score) for score in range(9)]
+    return [*plain, *(mark.style for mark in marks), *loads, *health]
+
+
+def test_no_style_sets_a_background_or_a_colour_of_its_own() -> None:
+    assert len(styles()) > 20
+    for style in styles():
+        assert style.bgcolor is None
+        assert style.color is None or style.color.type is ColorType.STANDARD
+        assert style.color is None or style.color.name not in {"black", "white"}
+
+
+def test_signs_that_a_plain_terminal_gets_take_one_cell_each() -> None:
+    assert all(len(sign) == 1 for sign in palette.ASCII.values() if isinstance(sign, str))
