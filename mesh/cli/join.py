@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
+import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from mesh.cli.arguments import (
@@ -18,14 +21,25 @@ from mesh.cli.arguments import (
     pair,
     whole_number,
 )
+from mesh.cli.local_node import local_node
 from mesh.core.limits import EXPECT_MAX, SLOTS_MAX
-from mesh.errors import MeshError, MeshUnreachable
+from mesh.errors import (
+    CommandRefused,
+    DataDirectoryError,
+    MeshError,
+    MeshUnreachable,
+    TransportError,
+)
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mesh.runtime.settings import AgentSettings
 
+BIND: Final = "127.0.0.1:7946"
 LEAVE_TIMEOUT_S: Final = 30.0
 LEAVE_POLL_S: Final = 0.05
+IDS_SHOWN_MAX: Final = 5
 
 
 def add_commands(commands: Commands) -> None:
@@ -45,7 +59,7 @@ def add_commands(commands: Commands) -> None:
         "--bind",
         metavar="HOST:PORT",
         type=network_address("--bind", is_bind=True),
-        default="127.0.0.1:7946",
+        default=None,
         help="where to listen, UDP and TCP (default: 127.0.0.1:7946; port 0: any free one)",
     )
     join.add_argument(
@@ -74,6 +88,11 @@ def add_commands(commands: Commands) -> None:
         "--headless", action="store_true", help="log lines instead of the screen, on a terminal too"
     )
     leave = add_command(commands, "leave", run_leave, "let this host's node leave and stop")
+    leave.add_argument(
+        "--force",
+        action="store_true",
+        help="leave even if this node keeps unfinished tasks: they end with it",
+    )
     add_data(leave)
 
 
@@ -104,12 +123,29 @@ def run_join(options: argparse.Namespace) -> int:
     settings = _settings(options)
     from mesh.runtime.agent import run_agent
 
-    if options.headless or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return run_agent(settings)
-    from mesh.cli.joined_screen import joined_screen
+    try:
+        if options.headless or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            return run_agent(settings)
+        from mesh.cli.joined_screen import joined_screen
 
-    with joined_screen(settings.data_dir):
-        return run_agent(settings)
+        with joined_screen(settings.data_dir):
+            return run_agent(settings)
+    except DataDirectoryError as error:
+        if isinstance(error.__cause__, BlockingIOError) and options.data is None:
+            line = _second_node("DIR", options.seeds)
+            raise DataDirectoryError(f"{error}; another node on this host: {line}") from error
+        raise
+    except TransportError as error:
+        if error.errno == errno.EADDRINUSE and options.bind is None:
+            line = _second_node(options.data, options.seeds)
+            raise TransportError(f"{BIND} is taken; another node on this host: {line}") from error
+        raise
+
+
+def _second_node(data: str | None, seeds: Sequence[str]) -> str:
+    """Return the command that starts one more node on a host, beside the one at the default port."""
+    given = [] if data is None else ["--data", data]
+    return shlex.join(["mesh", "join", *given, "--bind", "127.0.0.1:0", *(seeds or [BIND])])
 
 
 def _settings(options: argparse.Namespace) -> AgentSettings:
@@ -120,7 +156,7 @@ def _settings(options: argparse.Namespace) -> AgentSettings:
     settings = AgentSettings(
         data_dir=data_dir(options),
         name=options.name,
-        bind=split_host_port(options.bind),
+        bind=split_host_port(options.bind or BIND),
         advertise=None if options.advertise is None else split_host_port(options.advertise),
         slots=options.slots,
         pool=options.pool,
@@ -144,7 +180,10 @@ def run_leave(options: argparse.Namespace) -> int:
     from mesh.client import Client
 
     directory = data_dir(options)
-    with Client(directory) as client:
+    with local_node(options) as client:
+        client.call("status")
+        if not options.force:
+            _check_keeps_nothing(directory)
         client.call("leave", reason="asked by mesh leave")
     deadline = time.monotonic() + LEAVE_TIMEOUT_S
     while time.monotonic() < deadline:
@@ -157,4 +196,25 @@ def run_leave(options: argparse.Namespace) -> int:
     raise MeshError(
         f"the node was told to leave and should have stopped within {LEAVE_TIMEOUT_S:g} s, but still "
         "answers; see its log"
+    )
+
+
+def _check_keeps_nothing(directory: Path) -> None:
+    """Raise if the node keeps tasks that would end with it."""
+    from mesh.client import Client
+
+    with Client(directory) as client:
+        view = next(item["view"] for item in client.stream("views") if "view" in item)
+    counts = view["task_counts"]
+    count = counts["ready"] + counts["leased"]
+    if not count:
+        return
+    ids = [task["id"] for task in reversed(view["tasks"]) if task["state"] in {"ready", "leased"}]
+    some = ", ".join(ids[:IDS_SHOWN_MAX]) + (", …" if count > IDS_SHOWN_MAX else "")
+    tasks, them = (
+        ("1 unfinished task", "it") if count == 1 else (f"{count} unfinished tasks", "them")
+    )
+    raise CommandRefused(
+        f"this node alone keeps {tasks} that would be forgotten with it: {some}; "
+        f"wait for {them}, cancel {them}, or leave all the same: mesh leave --force"
     )

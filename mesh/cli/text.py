@@ -15,9 +15,10 @@ from typing import Final
 
 from mesh.core.time import format_duration
 
+LOAD_MAX: Final = 2.55  # what a member tells of its load ends here
 _COLOURS: Final = {
     "alive": "32", "done": "32",
-    "suspect": "33", "ready": "33", "seek": "33", "warn": "33", "conflict": "33",
+    "suspect": "33", "seeking": "33", "leaving": "33", "ready": "33", "seek": "33", "warn": "33", "conflict": "33",
     "dead": "31", "failed": "31",
     "leased": "36",
     "left": "2", "cancelled": "2", "leave": "2",
@@ -79,11 +80,16 @@ def size(count: float) -> str:
     return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
 
 
+def percent(load: float) -> str:
+    """Return a host's load as per cent of all its processors; what is too much to be told is `>255%`."""
+    return f">{LOAD_MAX:.0%}" if load >= LOAD_MAX else f"{load:.0%}"
+
+
 def print_json(data: object, *, is_line: bool = False) -> None:
     """Print `data` for programs: indented, or on one line."""
     print(json.dumps(data, indent=None if is_line else 2), flush=is_line)
 
 
 def _paint(word: str, coloured: bool) -> str:
-    code = _COLOURS.get(word.strip())
+    code = _COLOURS.get(word.partition(" (")[0].strip())  # "dead (silent)" is dead
     return f"\x1b[{code}m{word}\x1b[0m" if coloured and code else word

@@ -19,6 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from mesh.cli.waiting import waiting_told
 from mesh.client import Client, Stream
 from mesh.errors import CommandRefused, MeshError, MeshUnreachable
 
@@ -39,10 +40,14 @@ def submit_and_wait(client: Client, request: dict[str, Any], *, is_json: bool = 
     The node follows the task for this command from its first byte on.
     """
     stream = client.stream("submit", wait=True, **request)
-    task_id: str = next(stream)["id"]
+    answer = next(stream)
+    task_id: str = answer["id"]
+    if answer.get("known"):
+        _say(f"task {task_id} is already known, nothing started: here is its output")
     with _cancel_on_signals(client.data_dir, task_id) as cancelled:
         try:
-            written_bytes = _pass_on(stream)
+            with waiting_told(client.data_dir, task_id):
+                written_bytes = _pass_on(stream)
         except MeshUnreachable:
             _say(
                 f"the local node went away while task {task_id} was not finished, and it alone kept the task: "

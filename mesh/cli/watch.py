@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from mesh.cli.arguments import Commands, add_command, add_data, add_json, data_dir, whole_number
+from mesh.cli.local_node import local_node
 
 LAST_MAX = 2_000  # what a node holds
 
@@ -36,9 +37,9 @@ def add_commands(commands: Commands) -> None:
 def show_members(options: argparse.Namespace) -> int:
     """Print every member that this node knows."""
     from mesh.cli.text import print_json, table
-    from mesh.client import Client
 
-    with Client(data_dir(options)) as client:
+    with local_node(options) as client:
+        phase = client.call("status")["phase"]
         members = client.call("members")
     if options.json:
         print_json(members)
@@ -55,39 +56,47 @@ def show_members(options: argparse.Namespace) -> int:
             "CLASS",
             "LABELS",
         )
-        print(table(headings, [_member_row(member) for member in members]))
+        print(table(headings, [_member_row(member, phase) for member in members]))
     return 0
 
 
-def _member_row(member: dict[str, Any]) -> tuple[object, ...]:
-    from mesh.cli.text import since
+def _member_row(member: dict[str, Any], phase: str) -> tuple[object, ...]:
+    from mesh.cli.text import percent, since
 
     is_up = member["state"] in {"alive", "suspect"}
     rtt_ms, used, load = member["rtt_ms"], member["used"], member["load"]
     slots = member["slots"] if used is None or not is_up else f"{used}/{member['slots']}"
     return (
         f"{member['name']} (this node)" if member.get("self") else member["name"],
-        member["state"],
+        _state(member, phase),
         since(member["since"]),
         member["address"],
         "-" if rtt_ms is None or not is_up else f"{rtt_ms:.1f}ms",
         slots,
-        "-" if load is None or not is_up else f"{load:.0%}",
+        "-" if load is None or not is_up else percent(load),
         member["pool"],
         member["class"],
         " ".join(f"{key}={value}" for key, value in sorted(member["labels"].items())) or "-",
     )
 
 
+def _state(member: dict[str, Any], phase: str) -> str:
+    """Return a member's state, with the cause of a death; of this node also that it is on its way in or out."""
+    if member.get("self") and phase in {"seeking", "leaving"}:
+        return phase
+    return f"{member['state']} ({member['cause']})" if member["cause"] else str(member["state"])
+
+
 def show_events(options: argparse.Namespace) -> int:
     """Print the events that this node holds, oldest first, and with `--follow` every new one."""
+    from mesh.cli.event_line import event_line
     from mesh.cli.text import print_json
-    from mesh.client import Client
 
     last = options.last
     if last is None:
         last = 10 if options.follow else LAST_MAX
-    with Client(data_dir(options)) as client:
+    with local_node(options) as client:
+        client.call("status")  # a stream is waited for without end: is anybody there?
         for event in client.stream("events", follow=options.follow, last=last):
             if options.json:
                 print_json(event, is_line=True)
@@ -96,25 +105,12 @@ def show_events(options: argparse.Namespace) -> int:
     return 0
 
 
-def event_line(event: dict[str, Any]) -> str:
-    """Return one event as a line for people."""
-    from mesh.cli.text import clock, paint, printable
-
-    about = event["member"] or event.get("task_id") or ""
-    parts = [event["cause"], event.get("detail", ""), *event["evidence"][:1]]
-    said = ", ".join(dict.fromkeys(part for part in parts if part))
-    time_of_day = clock(event["at_ns"] / 1e9)
-    line = f"{time_of_day}  {paint(event['kind'].ljust(8))}  {printable(about).ljust(16)}  {printable(said)}"
-    return line.rstrip()
-
-
 def show_status(options: argparse.Namespace) -> int:
     """Print what this node says of itself."""
     from mesh.cli.text import facts, print_json
-    from mesh.client import Client
     from mesh.core.time import format_duration
 
-    with Client(data_dir(options)) as client:
+    with local_node(options) as client:
         status = client.call("status")
     if options.json:
         print_json(status)

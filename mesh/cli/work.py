@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, Final
 
 from mesh.cli.arguments import (
     Commands,
@@ -12,15 +12,29 @@ from mesh.cli.arguments import (
     add_data,
     add_json,
     amount,
-    data_dir,
     distinct,
     pair,
     user_path,
 )
+from mesh.cli.local_node import answering_node, local_node
+from mesh.cli.stdio import complain
 from mesh.errors import ConfigError
 
-CANCEL_TIMEOUT_S = 20.0
-CANCEL_POLL_S = 0.05
+SUBMIT_S: Final = 60.0
+CANCEL_S: Final = 20.0
+CANCEL_POLL_S: Final = 0.05
+UNFINISHED: Final = ("ready", "leased")
+NOT_FOUND: Final = 127
+
+WORDS: Final = """\
+home     the member that the task's key points to: it is asked first, others when it is busy
+keeper   the node that accepted the task, and keeps its record in memory
+attempt  one run of the task on one node; its cause is why it was started:
+           first run  nothing ran before it
+           crash      the node before was declared dead, or restarted
+           released   the node before left, or ran short of something
+           lapse      the node before no longer answers for its attempt
+"""
 
 
 def add_commands(commands: Commands) -> None:
@@ -29,10 +43,21 @@ def add_commands(commands: Commands) -> None:
     submit.usage = "mesh submit [options] -- COMMAND [ARGUMENT …]"
     _add_submit_options(submit)
     tasks = add_command(commands, "tasks", show_tasks, "list the tasks of the mesh")
-    task = add_command(commands, "task", show_task, "show one task and each of its attempts")
+    task = add_command(
+        commands, "task", show_task, "show one task and each of its attempts, or its output"
+    )
+    task.formatter_class = argparse.RawDescriptionHelpFormatter
+    task.epilog = WORDS
+    task.add_argument(
+        "--output",
+        action="store_true",
+        help="print what the command wrote, as far as it is kept: stdout to stdout, stderr to stderr",
+    )
     cancel = add_command(commands, "cancel", cancel_task, "cancel a task, stopping it if it runs")
     for parser in (task, cancel):
-        parser.add_argument("id", metavar="ID", help="the task's id, as `mesh submit` printed it")
+        parser.add_argument(
+            "id", metavar="ID", help="the task's id, as `mesh submit` printed it, or how it begins"
+        )
     for parser in (submit, tasks, task, cancel):
         add_data(parser)
     add_json(submit, "print {id} as JSON; with --wait, the finished task on stderr")
@@ -71,23 +96,33 @@ def _add_submit_options(submit: Parser) -> None:
 def run_submit(options: argparse.Namespace) -> int:
     """Hand a command to the mesh; with `--wait`, be its stdout, stderr and exit code."""
     from mesh.cli.text import print_json
-    from mesh.client import Client
 
     if not options.words:
         raise ConfigError(
             "a command is expected after --, found none; write for instance: mesh submit -- echo hello"
         )
-    with Client(data_dir(options)) as client:
-        if options.wait:
-            from mesh.cli.wait import submit_and_wait
-
-            return submit_and_wait(client, _request(options), is_json=options.json)
-        task_id = client.call("submit", **_request(options))["id"]
+    if options.wait:
+        return _submit_and_wait(options)
+    with answering_node(options, SUBMIT_S) as client:
+        answer = client.call("submit", **_request(options))
+    if answer.get("known"):
+        complain(f"task {answer['id']} is already known, nothing started")
     if options.json:
-        print_json({"id": task_id}, is_line=True)
+        print_json({"id": answer["id"]}, is_line=True)
     else:
-        print(task_id)
+        print(answer["id"])
     return 0
+
+
+def _submit_and_wait(options: argparse.Namespace) -> int:
+    from mesh.cli.hints import shell_line
+    from mesh.cli.wait import submit_and_wait
+
+    with answering_node(options, SUBMIT_S) as client:
+        code = submit_and_wait(client, _request(options), is_json=options.json)
+    if code == NOT_FOUND and (meant := shell_line(options.words)):
+        complain(meant)
+    return code
 
 
 def _request(options: argparse.Namespace) -> dict[str, Any]:
@@ -107,50 +142,31 @@ def _request(options: argparse.Namespace) -> dict[str, Any]:
 
 def show_tasks(options: argparse.Namespace) -> int:
     """Print the tasks that any living member keeps."""
-    import sys
+    from mesh.cli.task_text import task_table
+    from mesh.cli.text import print_json
 
-    from mesh.cli.text import print_json, table
-    from mesh.client import Client
-
-    with Client(data_dir(options)) as client:
+    with local_node(options) as client:
         found = client.call("tasks")
     if options.json:
         print_json(found["tasks"])
     else:
-        headings = ("ID", "STATE", "AGE", "KEEPER", "OWNER", "ATTEMPT", "EXIT", "COMMAND")
-        print(table(headings, [_task_row(task) for task in found["tasks"]]))
+        print(task_table(found["tasks"]))
     if found["silent"]:
         names = ", ".join(found["silent"])
-        print(
-            f"mesh: no answer from {names}: the tasks they keep are not in this list",
-            file=sys.stderr,
-        )
+        complain(f"no answer from {names}: the tasks they keep are not in this list")
     return 0
 
 
-def _task_row(task: dict[str, Any]) -> tuple[object, ...]:
-    from mesh.cli.text import since
-
-    result = task["result"]
-    command = " ".join(task["argv"])
-    return (
-        task["id"],
-        task["state"],
-        since(task["created"]),
-        task["keeper"],
-        task["owner"] or "-",
-        task["attempt"],
-        "-" if result is None or result["exit_code"] is None else result["exit_code"],
-        command if len(command) <= 60 else f"{command[:59]}…",
-    )
-
-
 def show_task(options: argparse.Namespace) -> int:
-    """Print one task."""
-    from mesh.client import Client
+    """Print one task, or its output."""
+    from mesh.cli.output import print_output
+    from mesh.cli.which_task import ask_about
 
-    with Client(data_dir(options)) as client:
-        task = client.call("task", id=options.id)
+    with local_node(options) as client:
+        task = ask_about(client, "task", options.id)
+        if options.output:
+            print_output(client, task)
+            return 0
     _print_task(task, options)
     return 0
 
@@ -159,68 +175,29 @@ def cancel_task(options: argparse.Namespace) -> int:
     """Cancel one task, wait until it has ended, and print what became of it."""
     import time
 
-    from mesh.client import Client
+    from mesh.cli.which_task import ask_about
 
-    with Client(data_dir(options)) as client:
-        task = client.call("cancel", id=options.id)
-        deadline = time.monotonic() + CANCEL_TIMEOUT_S
-        while task["state"] in {"ready", "leased"} and time.monotonic() < deadline:
+    with answering_node(options, CANCEL_S) as client:
+        task = ask_about(client, "cancel", options.id)
+        had_ended = task["state"] not in UNFINISHED and not task["cancel_requested"]
+        deadline = time.monotonic() + CANCEL_S
+        while task["state"] in UNFINISHED and time.monotonic() < deadline:
             time.sleep(CANCEL_POLL_S)  # what runs is given a moment to end by itself
-            task = client.call("task", id=options.id)
+            task = client.call("task", id=task["id"])
     if options.json:
         _print_task(task, options)
+    elif had_ended:
+        print(f"{task['id']} had already ended: {task['state']}")
     else:
         print(f"{task['id']} {task['state']}")
     return 0
 
 
 def _print_task(task: dict[str, Any], options: argparse.Namespace) -> None:
-    from mesh.cli.text import facts, print_json, since, table
+    from mesh.cli.task_text import task_facts
+    from mesh.cli.text import print_json
 
     if options.json:
         print_json(task)
-        return
-    result = task["result"]
-    lines: list[tuple[str, object]] = [
-        ("id", task["id"]),
-        ("state", task["state"]),
-        ("command", " ".join(task["argv"])),
-        ("queue", task["queue"]),
-        ("keeper", task["keeper"]),
-        ("home", task["home"] or "-"),
-        ("owner", task["owner"] or "-"),
-        ("created", f"{since(task['created'])} ago"),
-    ]
-    lines += [(name.replace("_", " "), task[name]) for name in ("cause", "waits_for") if task[name]]
-    if result is not None:
-        lines.append(("exit code", "-" if result["exit_code"] is None else result["exit_code"]))
-        if result["error"]:
-            lines.append(("error", result["error"]))
-        lines.append(("output", f"{result['output_bytes']} bytes"))
-    print(facts(lines))
-    print()
-    print(table(("ATTEMPT", "NODE", "CAUSE", "TOOK", "EXIT", "ERROR"), _attempt_rows(task)))
-
-
-def _attempt_rows(task: dict[str, Any]) -> list[tuple[object, ...]]:
-    from mesh.cli.text import since
-    from mesh.core.time import format_duration
-
-    rows: list[tuple[object, ...]] = []
-    for number, attempt in enumerate(task["attempts"], 1):
-        started, ended, code = attempt["started"], attempt["ended"], attempt["exit_code"]
-        if started is None:
-            took = "-"
-        else:
-            took = since(started) if ended is None else format_duration(ended - started)
-        rows.append(
-            (
-                number,
-                attempt["node"],
-                attempt["cause"],
-                took,
-                "-" if code is None else code,
-                attempt["error"] or "-",
-            )
-        )
-    return rows
+    else:
+        print(task_facts(task))

@@ -5,7 +5,6 @@ import sys
 import pytest
 
 from mesh.cli import text
-from mesh.cli.watch import event_line
 
 
 def test_table_is_aligned_and_has_no_trailing_blanks() -> None:
@@ -33,11 +32,7 @@ def test_sizes_have_a_unit() -> None:
     ]  # fmt: skip
 
 
-def test_event_line_says_each_thing_once() -> None:
-    event = {
-        "at_ns": 0, "observer": "a", "kind": "dead", "member": "gamma", "state": "dead",
-        "cause": "silent", "detail": "no answer", "evidence": ["no answer", "told by beta"],
-    }  # fmt: skip
-    said = event_line(event)
-    assert said.count("no answer") == 1
-    assert said.endswith("dead      gamma             silent, no answer")
+def test_load_is_per_cent_of_all_processors_and_has_an_end() -> None:
+    assert [text.percent(load) for load in (0.0, 0.504, 1.0, 2.54, 2.55)] == [
+        "0%", "50%", "100%", "254%", ">255%",
+    ]  # fmt: skip
