@@ -32,7 +32,7 @@ from mesh.errors import ConfigError, MeshError
 from mesh.fleet.clearing import signals_as_exits, undisturbed
 
 NODES_MAX: Final = 64
-SETTLE_S: Final = 3.0
+SETTLE_S: Final = {"local": 1.0, "lan": 3.0, "wan": 9.0}
 """The pause after a start and between rounds, so that the news of one is no part of the next."""
 
 
@@ -189,17 +189,17 @@ class _Run:
     def _shared_round(self, number: int) -> None:
         details = self._settings.details
         self._progress.task(f"{details.burners} busy loops for {details.burn_s:g} s")
-        began_ns, over_ns = burn(details)
+        span_ns = burn(details)
         for one in list(self._standing):
             with self._excluding(one):
-                played = after_burn(one, began_ns, over_ns)
+                played = after_burn(one, span_ns, details)
                 self._records[one.name].rounds.append(played)
                 self._progress.say(round_line(one.name, number, played))
             self._progress.advance()
         self._settle()
 
     def _settle(self) -> None:
-        time.sleep(SETTLE_S)
+        time.sleep(SETTLE_S[self._settings.profile])
 
     @contextmanager
     def _excluding(self, contestant: Contestant) -> Iterator[None]:

@@ -26,9 +26,6 @@ from mesh.bench.joining import await_whole, bring_back
 from mesh.bench.records import Blame, Round
 from mesh.bench.sightings import Sight, Sighting
 
-WATCH_S: Final = 5.0
-"""How long verdicts are waited for after a stop, deafness or a burn has ended."""
-
 FAULTS: Final = ("kill", "stop", "leave", "restart", "burn", "deaf")
 SHARED: Final = frozenset({"burn"})
 """Played at all contestants at once, since nobody on the host escapes them."""
@@ -46,6 +43,9 @@ class FaultSettings:
     burn_s: float = 60.0
     is_at_once: bool = False
     """Restart a killed victim without waiting until all others have noticed its death."""
+
+    watch_s: float = 5.0
+    """How long verdicts are waited for after a stop, deafness or a burn has ended."""
 
     notice_timeout_s: float = 60.0
     """Whoever has not reported by then is missing."""
@@ -122,25 +122,28 @@ def _stop(fault: str, on: Contestant, victim: str, seed: str, settings: FaultSet
         time.sleep(settings.stop_s)
     finally:
         os.kill(on.pid(victim), signal.SIGCONT)
-    return _recovered(fault, on, victim, fault_ns, time.time_ns())
+    return _recovered(Round(fault=fault, victim=victim), on, (fault_ns, time.time_ns()), settings)
 
 
 def _deaf(fault: str, on: Contestant, victim: str, seed: str, settings: FaultSettings) -> Round:
     del seed
     fault_ns = on.toggle_deafness(victim)
     time.sleep(settings.deaf_s)
-    return _recovered(fault, on, victim, fault_ns, on.toggle_deafness(victim))
+    over_ns = on.toggle_deafness(victim)
+    return _recovered(Round(fault=fault, victim=victim), on, (fault_ns, over_ns), settings)
 
 
-def _recovered(fault: str, on: Contestant, victim: str, fault_ns: int, over_ns: int) -> Round:
-    """Wait for late verdicts, and until all are whole again."""
-    time.sleep(WATCH_S)
+def _recovered(
+    bare: Round, on: Contestant, span_ns: tuple[int, int], settings: FaultSettings
+) -> Round:
+    """Wait for late verdicts, and until all are whole again; return the completed round."""
+    began_ns, over_ns = span_ns
+    time.sleep(settings.watch_s)
     whole_ns = await_whole(on)
-    return Round(
-        fault=fault,
-        victim=victim,
+    return replace(
+        bare,
         whole_ms=round(max(0, whole_ns - over_ns) / 1e6, 1),
-        blame=blame_of(on.log.since(fault_ns), victim),
+        blame=blame_of(on.log.since(began_ns), bare.victim),
     )
 
 
@@ -152,9 +155,9 @@ def burn(settings: FaultSettings) -> tuple[int, int]:
     return began_ns, time.time_ns()
 
 
-def after_burn(on: Contestant, began_ns: int, over_ns: int) -> Round:
-    """Return the round of one contestant that lived through a burn."""
-    return _recovered("burn", on, "", began_ns, over_ns)
+def after_burn(on: Contestant, span_ns: tuple[int, int], settings: FaultSettings) -> Round:
+    """Return the round of one contestant that lived through a burn from when to when."""
+    return _recovered(Round(fault="burn"), on, span_ns, settings)
 
 
 @contextlib.contextmanager

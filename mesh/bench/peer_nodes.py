@@ -23,6 +23,7 @@ from mesh.fleet.clearing import MARK, end_marked, wait_until
 
 LEAVE_TIMEOUT_S: Final = 30.0
 TRAFFIC_TIMEOUT_S: Final = 5.0
+READER_TIMEOUT_S: Final = 5.0
 TAIL_LINES_MAX: Final = 20
 _TRAFFIC_GRACE_S: Final = 0.3  # what was asked for comes in one burst
 
@@ -72,6 +73,7 @@ class PeerNodes(Contestant):
         self._mark = secrets.token_hex(8)
         self._home = Path(tempfile.mkdtemp(prefix="mesh-bench-"))
         self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._readers: list[threading.Thread] = []
         self._tails: dict[str, list[str]] = {}
         self._traffic: dict[str, list[str]] = {}
         self._traffic_from_s = 0.0
@@ -95,25 +97,30 @@ class PeerNodes(Contestant):
         self._processes[member] = process
         self._traffic[member] = []
         self._tails[member] = []
-        threading.Thread(
+        reader = threading.Thread(
             target=self._read, args=(member, process), name=f"lines of {member}", daemon=True
-        ).start()
+        )
+        self._readers.append(reader)
+        reader.start()
 
     def _read(self, member: str, process: subprocess.Popen[str]) -> None:
         output: IO[str] | None = process.stdout
         if output is None:
             return
-        for line in output:
-            now_ns = time.time_ns()
-            if self._processes.get(member) is not process:
-                return
-            seen = self._adapter.read(line, now_ns)
-            if seen is not None and seen[2] != member:
-                self.log.add(Sighting(seen[0], member, seen[1], seen[2]))
-            elif self._adapter.is_traffic(line):
-                self._traffic[member].append(line)
-            else:
-                self._tails[member] = [*self._tails[member], line.strip()][-TAIL_LINES_MAX:]
+        with output:
+            for line in output:
+                now_ns = time.time_ns()
+                if self._processes.get(member) is process:
+                    self._take(member, line, now_ns)
+
+    def _take(self, member: str, line: str, now_ns: int) -> None:
+        seen = self._adapter.read(line, now_ns)
+        if seen is not None and seen[2] != member:
+            self.log.add(Sighting(seen[0], member, seen[1], seen[2]))
+        elif self._adapter.is_traffic(line):
+            self._traffic[member].append(line)
+        else:
+            self._tails[member] = [*self._tails[member], line.strip()][-TAIL_LINES_MAX:]
 
     def pid(self, member: str) -> int:
         """Return the member's process."""
@@ -198,4 +205,6 @@ class PeerNodes(Contestant):
             process.wait()
             self._retire(member)
         end_marked(self._mark)
+        for reader in self._readers:
+            reader.join(READER_TIMEOUT_S)
         shutil.rmtree(self._home, ignore_errors=True)

@@ -19,6 +19,8 @@ NODES_MAX = 64
 ROUNDS_MAX = 1_000
 FAULTS = ("kill", "stop", "leave", "restart", "burn", "deaf")
 SECONDS_MAX = 3_600.0
+WATCH_S = {"local": 2.0, "lan": 5.0, "wan": 15.0}
+NOTICE_TIMEOUT_S = {"local": 30.0, "lan": 60.0, "wan": 180.0}
 
 
 def add_commands(commands: Commands) -> None:
@@ -171,7 +173,8 @@ def settings_of(options: argparse.Namespace) -> DetectSettings:
         burners=options.burn or defaults.burners,
         burn_s=options.seconds,
         is_at_once=options.at_once,
-        notice_timeout_s=180.0 if options.profile == "wan" else defaults.notice_timeout_s,
+        watch_s=WATCH_S[options.profile],
+        notice_timeout_s=NOTICE_TIMEOUT_S[options.profile],
     )
     settings = DetectSettings(
         nodes=options.nodes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -39,16 +40,23 @@ def build(go: str, source: Path, workshop: Path) -> Memberlist:
     """
     program = workshop / "memberlist_node"
     environment = {**os.environ, "GO111MODULE": "off", "GOPATH": str(GO_PATH), "GOFLAGS": ""}
-    built = subprocess.run(
+    compiler = subprocess.Popen(
         [go, "build", "-o", str(program), str(source)],
         env=environment,
-        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=BUILD_TIMEOUT_S,
+        start_new_session=True,
     )
-    if built.returncode:
-        last = " / ".join(built.stderr.strip().splitlines()[-3:])
+    try:
+        errors = compiler.communicate(timeout=BUILD_TIMEOUT_S)[1]
+    finally:  # it has children of its own, and whatever ends this ends them all
+        if compiler.poll() is None:
+            os.killpg(compiler.pid, signal.SIGKILL)
+            compiler.wait()
+    if compiler.returncode:
+        last = " / ".join(errors.strip().splitlines()[-3:])
         raise BenchError(f"memberlist: {source.name} could not be built: {last}")
     return Memberlist(program, _version())
 

@@ -1,0 +1,240 @@
+"""Statistics, the JSON shape, the tables, the histogram and the figure."""
+
+from __future__ import annotations
+
+import json
+import random
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from mesh.bench.contestant import Traffic
+from mesh.bench.detect import DetectSettings
+from mesh.bench.faults import FAULTS, FaultSettings, blame_of, choose
+from mesh.bench.figure import figure
+from mesh.bench.idle import mean_of, memory_of
+from mesh.bench.records import Blame, Idle, Join, Record, Round, spread, to_json
+from mesh.bench.report import (
+    BAR_CELLS,
+    bar_of,
+    bin_counts,
+    histogram,
+    report_text,
+    round_line,
+    round_step,
+)
+from mesh.bench.sightings import Sight, Sighting
+from mesh.cli import bench
+from mesh.cli.main import build_parser
+from mesh.errors import ConfigError
+
+KILLED = Round(
+    fault="kill",
+    victim="n2",
+    noticed_ms={"n1": 4100.0, "n3": 4200.0, "n4": 4700.0},
+    returned_ms={"n1": 10.0, "n3": 12.0, "n4": 20.0},
+)
+STOPPED = Round(fault="stop", victim="n1", whole_ms=8.0, blame=Blame(victim_suspicions=3))
+IDLE = Idle(
+    seconds=30.0,
+    cpu_pct=0.2,
+    rss_mib=30.0,
+    pss_mib=20.0,
+    packets_s=2.0,
+    udp_bytes_s=80.0,
+    tcp_frames_s=0.1,
+    tcp_bytes_s=5.5,
+)
+
+
+def records() -> list[Record]:
+    ours = Record(name="mesh", about="Mesh, lan", rounds=[KILLED, KILLED, STOPPED], idle=IDLE)
+    ours.join = Join(nodes=4, converged_ms=30.0, took_ms=900.0)
+    slow = Round(fault="kill", victim="n2", noticed_ms={"n1": 6000.0}, missing=("n3", "n4"))
+    peer = Record(name="serf", about="serf, lan", rounds=[slow])
+    peer.idle = Idle(seconds=30.0, cpu_pct=0.3, rss_mib=14.0, pss_mib=8.0)
+    return [ours, peer]
+
+
+def test_spread_is_first_median_and_last_in_any_order() -> None:
+    found = spread([30.0, 10.0, 20.04])
+    assert (found.first_ms, found.median_ms, found.last_ms) == (10.0, 20.0, 30.0)
+    assert spread([1.0, 2.0]).median_ms == 1.5
+    assert spread([]).last_ms is None
+
+
+def test_a_round_with_missing_reports_or_false_accusations_is_not_good() -> None:
+    assert KILLED.is_good
+    assert STOPPED.is_good
+    assert not Round(fault="kill", missing=("n1",)).is_good
+    assert not Round(fault="burn", blame=Blame(false_accusations=1)).is_good
+
+
+def test_a_restart_is_about_its_return() -> None:
+    restart = Round(fault="restart", noticed_ms={"n1": 4000.0}, returned_ms={"n1": 12.0})
+    assert restart.times_ms == [12.0]
+    assert KILLED.times_ms == [4100.0, 4200.0, 4700.0]
+
+
+def test_verdicts_on_others_and_on_the_victim_are_told_apart() -> None:
+    seen = [
+        Sighting(1, "n1", Sight.DEAD, "n3"),
+        Sighting(2, "n1", Sight.SUSPECT, "n3"),
+        Sighting(3, "n2", Sight.SUSPECT, "n3"),
+        Sighting(4, "n1", Sight.DEAD, "n2"),
+        Sighting(5, "n3", Sight.SUSPECT, "n2"),
+        Sighting(6, "n3", Sight.ALIVE, "n2"),
+    ]
+    assert blame_of(seen, "n2") == Blame(
+        false_accusations=1, suspicions=2, victim_accusations=1, victim_suspicions=1
+    )
+
+
+def test_the_json_keeps_its_promised_keys() -> None:
+    found = json.loads(json.dumps(to_json(DetectSettings(nodes=4).to_json(), records())))
+    assert {"settings", "rounds", "idle", "peers"} <= found.keys()
+    assert found["settings"]["nodes"] == 4
+    assert found["settings"]["faults"] == ["kill"]
+    first = found["rounds"][0]
+    promised = ("fault", "first_ms", "median_ms", "last_ms", "false_accusations")
+    assert [first[key] for key in promised] == ["kill", 4100.0, 4200.0, 4700.0, 0]
+    assert first["returned"] == {"first_ms": 10.0, "median_ms": 12.0, "last_ms": 20.0}
+    idle = found["idle"]
+    assert [idle[key] for key in ("packets_s", "bytes_s", "cpu_pct", "rss_mib", "pss_mib")] == [
+        2.0,
+        85.5,
+        0.2,
+        30.0,
+        20.0,
+    ]
+    peer = found["peers"]["serf"]
+    assert peer["rounds"][0]["missing"] == ["n3", "n4"]
+    assert peer["idle"]["bytes_s"] is None
+    assert peer["join"] is None
+
+
+def test_a_round_that_was_never_noticed_has_null_times() -> None:
+    found = Round(fault="kill", victim="n1", missing=("n2",)).to_json()
+    assert (found["first_ms"], found["median_ms"], found["last_ms"]) == (None, None, None)
+
+
+def test_a_round_is_one_line() -> None:
+    line = round_line("mesh", 3, KILLED)
+    assert "kill 3  n2  noticed 4100 / 4200 / 4700 ms  back 10 / 12 / 20 ms" in line
+    stopped = round_line("mesh", 1, STOPPED)
+    assert "all alive to all after 8 ms  victim suspected by 3" in stopped
+    assert "MISSING 2" in round_line("serf", 1, records()[1].rounds[0])
+
+
+def test_the_report_has_a_row_for_each_contestant_and_each_fault() -> None:
+    text = report_text(records())
+    for part in ("kill, ms", "stop, ms", "mesh: 6 reports", "serf: 1 reports", "met after, ms"):
+        assert part in text
+    (row,) = (line for line in text.splitlines() if line.startswith("serf") and " 6000 " in line)
+    assert row.split()[:5] == ["serf", "1", "6000", "6000", "6000"]
+
+
+def test_a_failed_contestant_says_why() -> None:
+    failed = Record(name="serf", about="serf, lan", failure="serf: n1 ended by itself")
+    assert "FAILED: serf: n1 ended by itself" in report_text([records()[0], failed])
+
+
+def test_each_bin_takes_its_lower_edge() -> None:
+    assert bin_counts([10.0, 14.9, 15.0, 29.9], 10.0, 5.0, 4) == [2, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("span", "steps", "step"), [(0.0, 6, 1), (6.0, 6, 1), (6.1, 6, 2), (70, 6, 20), (7200, 6, 2000)]
+)
+def test_steps_are_round(span: float, steps: int, step: float) -> None:
+    assert round_step(span, steps) == step
+
+
+def test_a_bar_shows_anything_above_nothing() -> None:
+    assert bar_of(0.0) == ""
+    assert bar_of(1.0) == "█" * BAR_CELLS
+    assert bar_of(0.0001) == "▏"
+    assert bar_of(0.5) == "█" * (BAR_CELLS // 2)
+
+
+def test_all_histograms_have_the_same_bins() -> None:
+    text = histogram({"a": [100.0, 110.0], "b": [500.0], "c": []})
+    edges = [line.split(" ms")[0].strip() for line in text.splitlines() if " ms" in line]
+    assert edges[: len(edges) // 2] == edges[len(edges) // 2 :]
+    assert edges[0] == "100"
+    assert "c:" not in text
+
+
+def test_a_histogram_of_equal_times_is_one_bin() -> None:
+    assert histogram({"a": [7.0, 7.0]}).splitlines() == [
+        "a: 2 reports",
+        f"       7 ms  {'█' * 40} 2",
+    ]
+
+
+def test_the_figure_is_well_formed_and_has_a_line_for_each_round() -> None:
+    root = ET.fromstring(figure(records(), "kill", 'kill: "8" & more'))
+    space = "{http://www.w3.org/2000/svg}"
+    groups = root.findall(f"{space}g")
+    assert [group.get("class") for group in groups] == ["ours", "peer"]
+    lines = [line for group in groups for line in group.findall(f"{space}line")]
+    assert [line.get("class") for line in lines].count("round") == 3
+    assert [line.get("class") for line in lines].count("last") == 2
+    texts = [text.text for text in root.iter(f"{space}text")]
+    assert {"mesh", "serf", "4.70 s", "6.00 s", 'kill: "8" & more'} <= set(texts)
+    for line in lines:
+        assert float(line.get("x1", 0)) <= float(line.get("x2", 0)) <= 670.0
+
+
+def test_a_figure_of_nothing_is_still_one() -> None:
+    assert ET.fromstring(figure(records(), "leave", "leave")).tag.endswith("svg")
+
+
+def test_memory_is_read_in_mib() -> None:
+    rollup = "55d0-7ffc ---p 00000000 00:00 0  [rollup]\nRss:  30720 kB\nPss:  20480 kB\n"
+    assert memory_of(rollup) == {"Rss": 30.0, "Pss": 20.0}
+
+
+def test_means_are_of_those_who_tell() -> None:
+    traffic = [Traffic(packets_s=1.0), Traffic(packets_s=2.0), Traffic()]
+    assert mean_of(traffic, lambda each: each.packets_s) == 1.5
+    assert mean_of(traffic, lambda each: each.tcp_bytes_s) is None
+
+
+def test_victim_and_seed_differ_and_are_drawn_by_the_seed_alone() -> None:
+    names = [f"n{number}" for number in range(4)]
+    drawn = [choose(names, random.Random(number)) for number in range(50)]
+    assert all(victim != seed for victim, seed in drawn)
+    assert {victim for victim, _ in drawn} == set(names)
+    assert drawn == [choose(names, random.Random(number)) for number in range(50)]
+
+
+def settings_of(*words: str) -> DetectSettings:
+    return bench.settings_of(build_parser()[0].parse_args(["bench", "detect", *words]))
+
+
+def test_an_option_of_a_fault_asks_for_it() -> None:
+    assert settings_of().faults == ("kill",)
+    assert settings_of("--stop", "2.5").faults == ("stop",)
+    found = settings_of("--burn", "3", "--deaf", "4", "--seconds", "7")
+    assert found.faults == ("deaf", "burn")
+    assert found.details == FaultSettings(deaf_s=4.0, burners=3, burn_s=7.0)
+    assert settings_of("--fault", "kill,stop", "--stop", "1").faults == ("kill", "stop")
+    assert tuple(bench.FAULTS) == FAULTS
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--fault", "explode"), "--fault is one or more of kill"),
+        (("--fault", "kill", "--stop", "2"), "--stop belongs to --fault stop"),
+        (("--at-once",), "--at-once belongs to --fault restart"),
+        (("--fault", "restart", "--at-once", "--vs", "serf"), "--at-once is for Mesh alone"),
+        (("--deaf", "3", "--vs", "serf,memberlist"), "which serf lack"),
+        (("--nodes", "65"), "--nodes expects a whole number from 2 to 64"),
+        (("--stop", "-1"), "--stop expects a number from 0.1"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(words: tuple[str, ...], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        settings_of(*words)
