@@ -14,8 +14,8 @@ import statistics
 import sys
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
+from mesh.bench.idle import Usage, usage
 from mesh.fleet.fleet import Fleet, NodeProcess
 
 SETTLE_S = 3.0
@@ -37,7 +37,7 @@ class IdleFigures:
 @dataclass(frozen=True, slots=True)
 class _Reading:
     at_s: float
-    cpu_ns: int
+    usage: Usage
     sent: dict[str, int]
 
 
@@ -63,23 +63,17 @@ def start_fleet(fleet: Fleet, count: int) -> None:
 
 def _read(node: NodeProcess) -> _Reading:
     sent = node.call("status")["sent"]
-    threads = Path(f"/proc/{node.pid}/task").glob("*/schedstat")
-    cpu_ns = sum(int(path.read_text().split()[0]) for path in threads)
-    return _Reading(time.monotonic(), cpu_ns, sent)
+    return _Reading(time.monotonic(), usage(node.pid), sent)
 
 
 def _figures(node: NodeProcess, before: _Reading, after: _Reading) -> IdleFigures:
     took_s = after.at_s - before.at_s
-    rollup = dict(
-        line.split(":", 1)
-        for line in Path(f"/proc/{node.pid}/smaps_rollup").read_text().splitlines()[1:]
-    )
     rate = {key: (after.sent[key] - before.sent[key]) / took_s for key in after.sent}
     return IdleFigures(
         name=node.name,
-        cpu_pct=round((after.cpu_ns - before.cpu_ns) / took_s / 1e7, 3),
-        pss_mib=round(int(rollup["Pss"].split()[0]) / 1024, 1),
-        rss_mib=round(int(rollup["Rss"].split()[0]) / 1024, 1),
+        cpu_pct=round((after.usage.cpu_ns - before.usage.cpu_ns) / took_s / 1e7, 3),
+        pss_mib=round(after.usage.pss_mib, 1),
+        rss_mib=round(after.usage.rss_mib, 1),
         datagrams_s=round(rate["datagrams"], 2),
         bytes_s=round(rate["datagram_bytes"] + rate["frame_bytes"], 1),
         frames_s=round(rate["frames"], 3),

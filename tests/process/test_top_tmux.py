@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mesh.demo.fleet import Fleet
+from mesh.fleet.fleet import Fleet
 
 DEADLINE_S = 20.0
 
