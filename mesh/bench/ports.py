@@ -19,7 +19,7 @@ from mesh.errors import MeshError
 
 HOST: Final = "127.0.0.1"
 LOW: Final = 11_000
-HIGH: Final = 32_000
+HIGH: Final = 21_500
 _POLL_S: Final = 0.001
 _TABLES: Final = (Path("/proc/net/udp"), Path("/proc/net/udp6"))
 

@@ -73,7 +73,11 @@ def _about(records: Sequence[Record]) -> str:
 
 
 def fault_table(records: Sequence[Record], fault: str) -> str:
-    """Return one fault's table: a row for each contestant."""
+    """Return one fault's table: a row for each contestant.
+
+    `false` counts dead verdicts on members that nothing was done to, `victim` those on a victim that
+    lived, each by anybody.
+    """
     head = (
         "rounds",
         "first",
@@ -83,6 +87,7 @@ def fault_table(records: Sequence[Record], fault: str) -> str:
         "back",
         "whole",
         "false",
+        "victim",
         "suspicions",
     )
     rows = []
@@ -106,6 +111,7 @@ def _fault_cells(played: Sequence[Round]) -> tuple[str, ...]:
         _middle(back),
         _middle([one.whole_ms for one in played]),
         str(sum(one.blame.false_accusations for one in played)),
+        str(sum(one.blame.victim_accusations for one in played)),
         str(sum(one.blame.suspicions for one in played)),
     )
 

@@ -21,7 +21,9 @@ _METRIC: Final = re.compile(
     r"Count: (\d+) .*?Sum: ([\d.]+)"
 )
 _INTERVAL_S: Final = 10.0
-_RPC_OFFSET: Final = 21_000  # above every port that a member may have, and below 65,536
+_RPC_OFFSET: Final = (
+    10_500  # above every port that a member may have, below those that the kernel hands out
+)
 
 
 class Serf:

@@ -82,7 +82,7 @@ def test_the_command_of_serf_names_everything(serf: Serf) -> None:
         "agent",
         "-node=n02",
         "-bind=127.0.0.1:12000",
-        "-rpc-addr=127.0.0.1:33000",
+        "-rpc-addr=127.0.0.1:22500",
     ]
     assert "-retry-join=127.0.0.1:12001" in command
     assert not any("join" in part for part in serf.command("n01", "127.0.0.1:12000", "", "lan"))
