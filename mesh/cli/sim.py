@@ -6,7 +6,16 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from mesh.cli.arguments import Commands, add_command, add_json, decimal, is_number, whole_number
+from mesh.cli.arguments import (
+    Commands,
+    add_command,
+    add_json,
+    decimal,
+    is_number,
+    user_path,
+    whole_number,
+)
+from mesh.cli.stdio import complain
 from mesh.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -15,6 +24,10 @@ if TYPE_CHECKING:
 SEED_MAX: Final = (1 << 63) - 1
 SWEEP_SEEDS_MAX: Final = 1_000_000
 NODES_DEFAULT: Final = 100
+FAULTS: Final = ("crash", "pause", "partition", "loss", "restart", "leave", "none", "mixed")
+_DRAWN: Final = ("duration", "loss", "delay")
+"""What a mixed run draws from its seed."""
+
 _CLEAR: Final = "\r\x1b[2K"
 
 
@@ -26,10 +39,13 @@ def add_commands(commands: Commands) -> None:
         metavar="N",
         type=whole_number("--nodes", 1, 10_000),
         default=None,
-        help="members (default: 100)",
+        help="members (default: 100; a mixed run draws from 5 to 30)",
     )
     sim.add_argument(
-        "--fault", metavar="NAME", default=None, help="what goes wrong (default: crash)"
+        "--fault",
+        metavar="NAME",
+        default=None,
+        help=f"what goes wrong: {', '.join(FAULTS)} (default: crash)",
     )
     sim.add_argument(
         "--seed",
@@ -52,14 +68,14 @@ def add_commands(commands: Commands) -> None:
         "--loss",
         metavar="RATIO",
         type=decimal("--loss", 0, 0.99),
-        default=0.0,
-        help="lost datagrams, 0 to 0.99",
+        default=None,
+        help="lost datagrams, 0 to 0.99 (default: 0)",
     )
     sim.add_argument(
         "--delay",
         metavar="MS",
         type=decimal("--delay", 0, 60_000),
-        default=1.0,
+        default=None,
         help="one-way delay (default: 1)",
     )
     sim.add_argument(
@@ -73,6 +89,13 @@ def add_commands(commands: Commands) -> None:
         metavar="NAME",
         default=None,
         help="mixed: the seed draws mesh, network and faults (default with --seeds)",
+    )
+    sim.add_argument("--verbose", action="store_true", help="also when each survivor noticed")
+    sim.add_argument(
+        "--trace",
+        metavar="FILE",
+        default=None,
+        help="write every input and effect to FILE, line by line",
     )
     add_json(sim)
 
@@ -94,9 +117,8 @@ def run_simulation(options: argparse.Namespace) -> int:
 
     from mesh.cli.text import print_json
 
-    if options.fault and options.scenario:
-        raise ConfigError("either --fault or --scenario is expected, found both; drop one")
     is_sweep = options.seeds is not None
+    _check(options, is_sweep=is_sweep)
     is_shown = sys.stderr.isatty()
     runs = failures = 0
     for seed in options.seeds if is_sweep else (options.seed,):
@@ -105,38 +127,77 @@ def run_simulation(options: argparse.Namespace) -> int:
             sys.stderr.write(_CLEAR)
         runs += 1
         failures += not result.has_held
-        if options.json:
-            print_json(result.to_json(), is_line=is_sweep)
+        if options.json:  # how long it took is no part of what a seed gives
+            data = {key: value for key, value in result.to_json().items() if key != "wall"}
+            print_json(data, is_line=is_sweep)
         elif not is_sweep or not result.has_held:
-            print(result.to_text(), flush=True)
+            print(result.to_text(is_verbose=options.verbose), flush=True)
+        if not is_sweep:
+            complain(result.to_speed())
     if is_sweep and not options.json:
         print(f"{runs} seeds: {f'{failures} broke an invariant' if failures else 'all held'}")
     return 1 if failures else 0
 
 
+def _name(options: argparse.Namespace) -> str:
+    """Return the fault or scenario that is meant."""
+    default = "crash" if options.seeds is None else "mixed"
+    return str(options.scenario or options.fault or default)
+
+
+def _check(options: argparse.Namespace, *, is_sweep: bool) -> None:
+    if options.fault and options.scenario:
+        raise ConfigError("either --fault or --scenario is expected, found both; drop one")
+    if options.fault is not None and options.fault not in FAULTS:
+        from mesh.cli.hints import closest
+
+        meant = closest(options.fault, FAULTS)
+        guess = f"; did you mean {meant}?" if meant else ""
+        raise ConfigError(
+            f"--fault expects one of {', '.join(FAULTS)}, found {options.fault!r}{guess}"
+        )
+    if options.trace is not None and is_sweep:
+        raise ConfigError("--trace is for one run, found --seeds; name one with --seed")
+    given = [f"--{name}" for name in _DRAWN if getattr(options, name) is not None]
+    if given and _name(options) == "mixed":
+        raise ConfigError(
+            f"{given[0]} is drawn by the seed of a mixed run; drop it, or name a single --fault"
+        )
+
+
 def _run_one(
     options: argparse.Namespace, seed: int, *, progress: Callable[[float, str], None] | None
 ) -> Result:
+    from contextlib import ExitStack
+
     from mesh.sim.scenario import MIXED, run, run_sim
 
-    name = options.scenario or options.fault or ("crash" if options.seeds is None else MIXED)
-    if name == MIXED:
-        return run(seed, nodes=options.nodes, profile=options.profile, progress=progress)
-    if options.scenario:
+    name = _name(options)
+    if options.scenario and name != MIXED:
         raise ConfigError(
             f"a scenario is {MIXED}, found {name!r}; a single fault is named by --fault"
         )
-    return run_sim(
-        nodes=options.nodes or NODES_DEFAULT,
-        fault=name,
-        seed=seed,
-        profile=options.profile or "lan",
-        duration_s=options.duration,
-        loss=options.loss,
-        delay_ms=options.delay,
-        check=options.check,
-        progress=progress,
-    )
+    with ExitStack() as stack:
+        sink = None
+        if options.trace is not None:
+            path = user_path("--trace", options.trace)
+            sink = stack.enter_context(path.open("w", encoding="utf-8"))
+        if name == MIXED:
+            return run(
+                seed, nodes=options.nodes, profile=options.profile, sink=sink, progress=progress
+            )
+        return run_sim(
+            nodes=options.nodes or NODES_DEFAULT,
+            fault=name,
+            seed=seed,
+            profile=options.profile or "lan",
+            duration_s=options.duration,
+            loss=options.loss or 0.0,
+            delay_ms=1.0 if options.delay is None else options.delay,
+            check=options.check,
+            sink=sink,
+            progress=progress,
+        )
 
 
 def _show(at_s: float, text: str) -> None:

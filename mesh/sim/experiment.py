@@ -289,7 +289,8 @@ class Experiment:
             first = len(self.world.events)
         seen.pop(victim.index, None)
         missing = tuple(h.spec.name for h in survivors if h.index not in seen)
-        self._detection = Detection(seconds=tuple(seen.values()), missing=missing)
+        names = tuple(self.world.hosts[index].spec.name for index in seen)
+        self._detection = Detection(seconds=tuple(seen.values()), missing=missing, names=names)
         self._inspection.say(f"noticed by {len(seen)} of {len(survivors)}")
 
     def _heal(self) -> None:

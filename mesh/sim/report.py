@@ -19,6 +19,16 @@ class Detection:
 
     seconds: tuple[float, ...]
     missing: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    """Whose `seconds` these are, one for one; or nothing, when nobody asks."""
+
+    def lines(self) -> list[str]:
+        """Return a line for each survivor, the quickest first; who never noticed comes last."""
+        noticed = sorted(zip(self.seconds, self.names, strict=False))
+        return [
+            *(f"  {name} noticed after {seconds:.3f} s" for seconds, name in noticed),
+            *(f"  {name} never noticed" for name in self.missing),
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Return first, median and last over the survivors."""
@@ -81,8 +91,16 @@ class Result:
             "wall": {"seconds": round(self.wall_s, 3), "steps": self.steps},
         }
 
-    def to_text(self) -> str:
-        """Return an aligned table; after a failure also the way to replay it, and the story."""
+    def to_speed(self) -> str:
+        """Return how fast it went, which alone differs from run to run."""
+        speed = f"{self.steps / self.wall_s:,.0f} steps a second" if self.wall_s else "not timed"
+        return f"{format_duration(self.simulated_s)} simulated in {format_duration(self.wall_s)}, {speed}"
+
+    def to_text(self, *, is_verbose: bool = False) -> str:
+        """Return an aligned table; after a failure also the way to replay it, and the story.
+
+        The same seed gives the same text. `is_verbose`: also when each survivor noticed.
+        """
         settings = ", ".join(f"{key} {value}" for key, value in self.settings.items())
         rows = [
             ("settings", settings),
@@ -102,15 +120,15 @@ class Result:
         if self.packets_s is not None:
             rate = f"{self.packets_s:.2f} packets, {self.bytes_s or 0:.0f} bytes a second"
             rows.append(("idle member sends", rate))
-        speed = f"{self.steps / self.wall_s:,.0f} steps a second" if self.wall_s else "not timed"
-        passed = f"{format_duration(self.simulated_s)} in {format_duration(self.wall_s)}, {speed}"
         rows += [
-            ("simulated", passed),
+            ("simulated", f"{format_duration(self.simulated_s)}, {self.steps:,} steps"),
             ("trace", self.trace_hash),
             ("invariants", "held" if self.has_held else f"{len(self.violations)} violations"),
         ]
         width = max(len(name) for name, _ in rows)
         lines = [f"{name:<{width}}  {value}" for name, value in rows]
+        if is_verbose:
+            lines += self.detection.lines()
         if not self.has_held:
             lines += [f"  {violation}" for violation in self.violations[:_VIOLATIONS_SHOWN]]
             lines += [f"replay: {self.replay}", "what happened:", self.story]
