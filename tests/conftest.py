@@ -6,6 +6,8 @@ With it, fresh ones and ten times as many: that is how new faults are found.
 
 from __future__ import annotations
 
+import signal
+
 import hypothesis
 import pytest
 
@@ -26,6 +28,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell that runs the tests in the background ignores Ctrl-C for them, and so would every child.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.load_profile("sweep" if config.getoption("--sweep") else "check")
 
 
