@@ -54,6 +54,8 @@ class DataDir:
             raise LocalProtocolError(f"mesh_id and boot are kept on disk, found {sorted(unknown)}")
         boot = values.get("boot", self.boot)
         mesh_id = MeshId(values.get("mesh_id", self.mesh_id))
+        if (boot, mesh_id) == (self.boot, self.mesh_id):
+            return  # it is on disk already: whoever returns to its mesh waits for no disk
         _write_identity(self.path, self.node_id, boot, mesh_id)
         self.boot, self.mesh_id = boot, mesh_id
 

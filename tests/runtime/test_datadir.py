@@ -190,3 +190,18 @@ def test_an_id_is_sixteen_lower_case_digits_and_nothing_else(
     (tmp_path / "identity").write_text(json.dumps(identity_of(tmp_path) | {field: text}))
     with pytest.raises(DataDirectoryError, match="damaged"):
         open_data_dir(tmp_path, 1)
+
+
+def test_what_is_on_disk_already_is_not_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = open_data_dir(tmp_path, 1)
+    data.persist({"mesh_id": 5})
+
+    def fail(_fd: int) -> None:
+        raise AssertionError("the disk was asked")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    data.persist({"mesh_id": 5})
+    data.persist({"boot": data.boot})
+    data.close()
