@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from mesh.cli.arguments import (
     Commands,
+    Parser,
     add_command,
     add_json,
     decimal,
@@ -57,6 +58,31 @@ def add_commands(commands: Commands) -> None:
     sim.add_argument(
         "--profile", metavar="NAME", default=None, help="local, lan or wan (default: lan)"
     )
+    _add_conditions(sim)
+    sim.add_argument(
+        "--check", action="store_true", help="check every node's invariants after every input"
+    )
+    sim.add_argument(
+        "--seeds", metavar="A..B", type=_seed_range, default=None, help="sweep these seeds"
+    )
+    sim.add_argument(
+        "--scenario",
+        metavar="NAME",
+        default=None,
+        help="mixed: the seed draws mesh, network and faults (default with --seeds)",
+    )
+    sim.add_argument("--verbose", action="store_true", help="also when each survivor noticed")
+    sim.add_argument(
+        "--trace",
+        metavar="FILE",
+        default=None,
+        help="write every input and effect to FILE, line by line",
+    )
+    add_json(sim)
+
+
+def _add_conditions(sim: Parser) -> None:
+    """Add what a mixed run draws from its seed."""
     sim.add_argument(
         "--duration",
         metavar="S",
@@ -78,26 +104,6 @@ def add_commands(commands: Commands) -> None:
         default=None,
         help="one-way delay (default: 1)",
     )
-    sim.add_argument(
-        "--check", action="store_true", help="check every node's invariants after every input"
-    )
-    sim.add_argument(
-        "--seeds", metavar="A..B", type=_seed_range, default=None, help="sweep these seeds"
-    )
-    sim.add_argument(
-        "--scenario",
-        metavar="NAME",
-        default=None,
-        help="mixed: the seed draws mesh, network and faults (default with --seeds)",
-    )
-    sim.add_argument("--verbose", action="store_true", help="also when each survivor noticed")
-    sim.add_argument(
-        "--trace",
-        metavar="FILE",
-        default=None,
-        help="write every input and effect to FILE, line by line",
-    )
-    add_json(sim)
 
 
 def _seed_range(text: str) -> range:
