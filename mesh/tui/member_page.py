@@ -30,6 +30,7 @@ from mesh.tui.sentences import explanation
 
 _BAR_CELLS: Final = 10
 _RUNS_MAX: Final = 20
+_VERDICTS: Final = frozenset({"suspect", "dead", "leave", "update"})
 
 
 def member_page(board: Board, member: MemberRow, width: int, zone: tzinfo | None) -> list[Line]:
@@ -66,13 +67,23 @@ def _why(board: Board, member: MemberRow, width: int) -> list[Line]:
     style = MEMBER_MARKS.get(member.state, UNKNOWN).style
     lines = heading("why")
     lines += paragraph(explanation(member.state, member.cause), width, style)
-    verdict = board.verdict(member)
-    if verdict is None:
-        lines.append([Segment("this node remembers no evidence of its own", DIM)])
-        return lines
-    for piece in verdict.evidence:
+    evidence = _evidence(board, member)
+    for piece in evidence:
         lines += paragraph(piece, width, indent="· ")
+    if not evidence:
+        lines.append([Segment("this node remembers no evidence of its own", DIM)])
     return lines
+
+
+def _evidence(board: Board, member: MemberRow) -> list[str]:
+    """Return what speaks for the member's state, the latest verdict first, back to when it was well."""
+    verdict = board.verdict(member)
+    found = list(verdict.evidence) if verdict else []
+    for event in _events(board, member):
+        if event.kind not in _VERDICTS:
+            break
+        found += [piece for piece in event.evidence if piece not in found]
+    return found
 
 
 def _pairs(member: MemberRow) -> list[tuple[str, Line]]:

@@ -58,6 +58,18 @@ def test_page_of_a_dead_member_says_why_with_all_evidence() -> None:
         assert fact in text
 
 
+def test_evidence_of_the_suspicion_stands_below_that_of_the_death() -> None:
+    board = board_of([member_json(3, state="dead", cause="silent")])
+    board.fold({"event": event_json("suspect", "n3", 90, evidence=["an old story"])})
+    board.fold({"event": event_json("refute", "n3", 80)})
+    board.fold({"event": event_json("suspect", "n3", 23, evidence=EVIDENCE[1:])})
+    board.fold({"event": event_json("dead", "n3", 20, evidence=["declared dead by n2"])})
+    why = page(board, "enter").partition("WHY")[2].partition("WHAT IT IS")[0]
+    places = [why.index(piece) for piece in ("declared dead by n2", *EVIDENCE[1:])]
+    assert places == sorted(places)
+    assert "an old story" not in why
+
+
 def test_page_tells_only_the_events_of_its_member() -> None:
     board = board_with_a_death()
     board.fold({"event": event_json("join", "n2", 1)})
