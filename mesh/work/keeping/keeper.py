@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import TypeAlias
+from itertools import islice
+from typing import Final, TypeAlias
 
 from mesh.core.effects import Answer, Emit, TaskChanged
 from mesh.core.events import Event, EventKind
@@ -35,6 +36,7 @@ from mesh.work.keeping.task_table import TaskTable
 from mesh.work.keeping.watching import Watching
 from mesh.work.post import Step
 
+IDS_SHOWN_MAX: Final = 5
 Taken: TypeAlias = tuple[ReportAnswer, list[Step]]
 
 
@@ -141,7 +143,10 @@ class Keeper:
         count = self._table.unfinished
         if not count:
             return []
-        detail = f"{count} unfinished tasks are kept by this node alone and end with it"
+        ids = (task_id for task_id, task in self._table.tasks.items() if not task.is_terminal)
+        some = ", ".join(islice(ids, IDS_SHOWN_MAX)) + (", …" if count > IDS_SHOWN_MAX else "")
+        tasks = "1 unfinished task is" if count == 1 else f"{count} unfinished tasks are"
+        detail = f"{tasks} kept by this node alone, to be forgotten with it: {some}"
         return [Emit(Event(kind=EventKind.WARN, detail=detail))]
 
     def _refusal(self, spec: Spec) -> str:
