@@ -6,10 +6,19 @@ from dataclasses import dataclass
 
 from mesh.core.address import Address
 from mesh.core.ids import NO_MESH, MeshId, NodeId
+from mesh.membership.lifeguard import LifeguardConfig, paper, plain_swim
 from mesh.membership.profile import SwimConfig, profile
 from mesh.wire.records import Metadata
 
-__all__ = ["Metadata", "NodeConfig", "SwimConfig", "profile"]
+__all__ = [
+    "LifeguardConfig",
+    "Metadata",
+    "NodeConfig",
+    "SwimConfig",
+    "paper",
+    "plain_swim",
+    "profile",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

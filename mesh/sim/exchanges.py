@@ -2,8 +2,8 @@
 
 A connection costs a round trip before the request. Where a cut is in the way the kernel tries again,
 ever more rarely, until the asker's own timeout. A host without the process refuses at once; one that
-is paused takes the connection (its kernel does) and answers when it goes on; one without power is
-silent. A connection ends with the process at either end; no request outlives it. The asker hears of
+is paused or deaf takes the connection (its kernel does) and answers when it goes on; one without power
+is silent. A connection ends with the process at either end; no request outlives it. The asker hears of
 each exchange exactly once.
 """
 
@@ -92,7 +92,7 @@ class Exchanges:
             reset = TransportError("reset the connection", errno.ECONNRESET)
             self._reply((exchange, target, reset))
             return
-        if target.is_paused:
+        if not target.takes_messages:
             target.inbox.append((self._arrive, item))
             return
         reply = self._ask(target, exchange.source, exchange.effect.data)
@@ -120,16 +120,25 @@ class Exchanges:
 
     def _deliver(self, item: tuple[_Exchange, bytes | TransportError]) -> None:
         exchange, reply = item
-        asker = exchange.asker
-        exchange_id = exchange.effect.exchange_id
-        if asker.session != exchange.session or exchange_id not in asker.exchanges:
+        if self._is_open(exchange) and not exchange.asker.takes_messages:
+            exchange.asker.inbox.append((self._deliver, item))
             return
-        if asker.is_paused:
-            asker.inbox.append((self._deliver, item))
-            return
-        asker.exchanges.discard(exchange_id)
-        self._report(asker, exchange_id, reply)
+        self._finish(exchange, reply)
 
     def _expire(self, exchange: _Exchange) -> None:
+        """End an exchange by the asker's own timer, which runs in a deaf node too."""
+        if self._is_open(exchange) and exchange.asker.is_paused:
+            exchange.asker.inbox.append((self._expire, exchange))
+            return
         timeout_s = exchange.effect.timeout_s
-        self._deliver((exchange, TransportError(f"no reply within {timeout_s:g} s")))
+        self._finish(exchange, TransportError(f"no reply within {timeout_s:g} s"))
+
+    def _is_open(self, exchange: _Exchange) -> bool:
+        asker = exchange.asker
+        is_same = asker.session == exchange.session
+        return is_same and exchange.effect.exchange_id in asker.exchanges
+
+    def _finish(self, exchange: _Exchange, reply: bytes | TransportError) -> None:
+        if self._is_open(exchange):
+            exchange.asker.exchanges.discard(exchange.effect.exchange_id)
+            self._report(exchange.asker, exchange.effect.exchange_id, reply)

@@ -25,6 +25,7 @@ class FaultKind(StrEnum):
     DISK = "disk"  # crash and lose the disk: a new node starts there
     OUTAGE = "outage"  # every process dies at once
     PAUSE = "pause"
+    DEAF = "deaf"  # messages wait, while timers run and what the node sends goes out
     HALVES = "halves"  # a partition between the hosts named and all others
     ONE_WAY = "one-way"  # nothing gets out of the hosts named
     ISOLATE = "isolate"  # a partition round each of the hosts named
@@ -97,5 +98,7 @@ def _draw(rng: random.Random, kind: FaultKind, nodes: int, at_s: float, duration
     return Fault(at_s, kind, whom, duration_s, amount)
 
 
-_FEW: Final = frozenset({FaultKind.CRASH, FaultKind.PAUSE, FaultKind.ONE_WAY, FaultKind.ISOLATE})
+_FEW: Final = frozenset(
+    {FaultKind.CRASH, FaultKind.PAUSE, FaultKind.DEAF, FaultKind.ONE_WAY, FaultKind.ISOLATE}
+)
 _MAY_BE_FOR_GOOD: Final = frozenset({FaultKind.CRASH, FaultKind.POWER, FaultKind.LEAVE})

@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from mesh.core.ids import new_mesh_id
 from mesh.core.rng import stream
+from mesh.node.acquaint import acquaint
 from mesh.node.config import Metadata, SwimConfig
+from mesh.node.node import Node
 from mesh.sim.host import Clock, Host, HostSpec
 from mesh.sim.world import World, host_address
 
@@ -66,6 +69,20 @@ class Fleet:
         seeds = () if is_first else self._seeds(host)
         spec = replace(host.spec, address=address, seeds=seeds, found=is_first)
         self._world.boot(host, spec)
+
+    def boot_acquainted(self, count: int) -> None:
+        """Add and start `count` members that have known each other for long. O(count squared)."""
+        mesh_id = new_mesh_id(stream(self._world.seed, "acquainted"))
+        members: list[tuple[Node, float]] = []
+        for _ in range(count):
+            host = self.add()
+            host.disk["mesh_id"] = mesh_id
+            self._world.boot(host)
+            assert isinstance(host.node, Node), "only real nodes can be made to know each other"
+            members.append((host.node, host.clock.read(self._world.loop.now_s)))
+        acquaint(members)
+        for host in self._world.hosts[-count:]:
+            self._world.poke(host)
 
     def _seeds(self, host: Host) -> tuple[str, ...]:
         """Every other seed is named, the rest are numeric; a seed may have moved since."""

@@ -116,6 +116,7 @@ class Host:
         "identities",
         "inbox",
         "index",
+        "is_deaf",
         "is_paused",
         "is_powered",
         "node",
@@ -138,6 +139,7 @@ class Host:
         self.session = 0
         self.started_s = 0.0
         self.is_paused = False
+        self.is_deaf = False
         self.is_powered = True
         self.inbox: deque[tuple[Callable[[Any], None], Any]] = deque()
         self.datagrams_waiting = 0
@@ -146,6 +148,11 @@ class Host:
         self.traffic = Traffic()
         self.clean_since_s = 0.0
         self._troubles = 0
+
+    @property
+    def takes_messages(self) -> bool:
+        """Say whether what arrives is handled now; else it waits, as far as there is room."""
+        return not (self.is_paused or self.is_deaf)
 
     @property
     def is_clean(self) -> bool:

@@ -44,6 +44,7 @@ class Nemesis:
             FaultKind.DISK: self._crash,
             FaultKind.OUTAGE: self._crash,
             FaultKind.PAUSE: self._pause,
+            FaultKind.DEAF: self._deaf,
             FaultKind.HALVES: self._cut,
             FaultKind.ONE_WAY: self._cut,
             FaultKind.ISOLATE: self._cut,
@@ -136,6 +137,19 @@ class Nemesis:
                     self._world.resume(host, timers_first=self._rng.random() < 0.5)
 
         return resume if victims else None
+
+    def _deaf(self, _fault: Fault, hosts: list[Host]) -> Undo | None:
+        victims = [host for host in hosts if host.node is not None and not host.is_deaf]
+        sessions = [host.session for host in victims]
+        for host in victims:
+            self._world.deafen(host)
+
+        def undeafen() -> None:
+            for host, session in zip(victims, sessions, strict=True):
+                if host.session == session:
+                    self._world.undeafen(host)
+
+        return undeafen if victims else None
 
     def _cut(self, fault: Fault, hosts: list[Host]) -> Undo | None:
         network = self._world.network

@@ -113,7 +113,7 @@ class World:
             self._by_address[spec.address] = host
         now_s = self.loop.now_s
         host.session += 1
-        host.is_paused = False
+        host.is_paused = host.is_deaf = False
         host.is_powered = True
         host.started_s = now_s
         host.wake_s = None
@@ -129,7 +129,7 @@ class World:
         """End the process at once; memory is lost, the disk kept. Without power, nothing refuses either."""
         host.node = None
         host.session += 1
-        host.is_paused = False
+        host.is_paused = host.is_deaf = False
         host.is_powered = power
         host.exchanges.clear()
         self._empty_inbox(host)
@@ -150,9 +150,21 @@ class World:
         host.wake_s = None
         if timers_first:
             self._timeout(host)
-        self._empty_inbox(host)
+        if not host.is_deaf:
+            self._empty_inbox(host)
         if host.node is not None:
             self._arm(host)
+
+    def deafen(self, host: Host) -> None:
+        """Let a node handle no message for a while; its timers run, and it sends."""
+        host.is_deaf = host.node is not None
+
+    def undeafen(self, host: Host) -> None:
+        """Let a deaf node handle messages again; those that waited come at once."""
+        if host.is_deaf:
+            host.is_deaf = False
+            if not host.is_paused:
+                self._empty_inbox(host)
 
     def command(self, host: Host, command: Command) -> None:
         """Hand a command to a running, unpaused node."""
@@ -168,7 +180,7 @@ class World:
         """Hand bytes to a host as if they had come from `source`, by stream or by datagram."""
         if not as_request:
             self._receive((source, host.spec.address, data, self.network.era))
-        elif host.node is not None and not host.is_paused:
+        elif host.node is not None and host.takes_messages:
             self._on_request(host, source, data)
 
     def poke(self, host: Host) -> None:
@@ -194,7 +206,7 @@ class World:
         host = self._by_address.get(to)
         if host is None or host.node is None or era != self.network.era:
             return
-        if host.is_paused:
+        if not host.takes_messages:
             if host.datagrams_waiting >= INBOX_DATAGRAMS_MAX:
                 host.traffic.datagrams_lost_in_inbox += 1
                 return
@@ -243,7 +255,7 @@ class World:
         node = host.node
         if node is None or host.session != session:
             return
-        if host.is_paused:
+        if not host.takes_messages:
             host.inbox.append((self._on_resolved, item))
             return
         name, port = split_host_port(seed)

@@ -177,3 +177,28 @@ def test_a_fault_marks_whom_it_excuses() -> None:
     stage.world.run_for(1.1)
     assert stage.world.hosts[2].is_clean
     assert stage.world.hosts[2].clean_since_s == pytest.approx(3.0)
+
+
+def test_a_deaf_host_handles_nothing_but_its_timers_and_catches_up_in_order() -> None:
+    stage = Stage()
+    host = stage.world.hosts[2]
+    stage.begin(FaultKind.DEAF, 2, duration_s=1.0)
+    received, sent = host.traffic.datagrams_received, host.traffic.datagrams_sent
+    stage.world.run_for(0.9)
+    assert host.traffic.datagrams_received == received
+    assert host.traffic.datagrams_sent > sent
+    assert host.datagrams_waiting > 0
+    stage.world.run_for(0.2)
+    assert host.takes_messages
+    assert host.datagrams_waiting == 0
+    assert host.traffic.datagrams_received > received
+
+
+def test_a_deaf_host_that_dies_boots_again_with_open_ears() -> None:
+    stage = Stage()
+    stage.begin(FaultKind.DEAF, 2, duration_s=5.0)
+    stage.begin(FaultKind.CRASH, 2, duration_s=0.5)
+    stage.world.run_for(1.0)
+    assert stage.world.hosts[2].takes_messages
+    stage.world.run_for(5.0)
+    assert stage.running == [0, 1, 2, 3, 4]
