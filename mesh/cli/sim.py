@@ -138,7 +138,7 @@ def run_simulation(options: argparse.Namespace) -> int:
             print_json(data, is_line=is_sweep)
         elif not is_sweep or not result.has_held:
             print(result.to_text(is_verbose=options.verbose), flush=True)
-        if not is_sweep:
+        if not is_sweep and not options.json:
             complain(result.to_speed())
     if is_sweep and not options.json:
         print(f"{runs} seeds: {f'{failures} broke an invariant' if failures else 'all held'}")

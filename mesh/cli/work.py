@@ -101,10 +101,11 @@ def run_submit(options: argparse.Namespace) -> int:
         raise ConfigError(
             "a command is expected after --, found none; write for instance: mesh submit -- echo hello"
         )
+    request = _request(options)
     if options.wait:
-        return _submit_and_wait(options)
+        return _submit_and_wait(options, request)
     with answering_node(options, SUBMIT_S) as client:
-        answer = client.call("submit", **_request(options))
+        answer = client.call("submit", **request)
     if answer.get("known"):
         complain(f"task {answer['id']} is already known, nothing started")
     if options.json:
@@ -114,12 +115,12 @@ def run_submit(options: argparse.Namespace) -> int:
     return 0
 
 
-def _submit_and_wait(options: argparse.Namespace) -> int:
+def _submit_and_wait(options: argparse.Namespace, request: dict[str, Any]) -> int:
     from mesh.cli.hints import shell_line
     from mesh.cli.wait import submit_and_wait
 
     with answering_node(options, SUBMIT_S) as client:
-        code = submit_and_wait(client, _request(options), is_json=options.json)
+        code = submit_and_wait(client, request, is_json=options.json)
     if code == NOT_FOUND and (meant := shell_line(options.words)):
         complain(meant)
     return code

@@ -167,10 +167,9 @@ def test_dead_member_is_shown_with_the_cause(mesh: Mesh, fleet: Fleet) -> None:
 
 def test_second_node_of_a_host_is_told_the_whole_line(mesh: Mesh, tmp_path: Path) -> None:
     data = str(tmp_path / "d")
-    with socket.socket() as holder:
+    with socket.socket(type=socket.SOCK_DGRAM) as holder:
         with suppress(OSError):  # a node of somebody else has it: just as well
             holder.bind(("127.0.0.1", 7946))
-            holder.listen()
         found = mesh("join", "--data", data)
     line = f"mesh join --data {data} --bind 127.0.0.1:0 127.0.0.1:7946"
     assert found.returncode == 1
