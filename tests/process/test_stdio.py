@@ -74,12 +74,16 @@ def test_a_task_that_cannot_be_is_wrong_usage(node: NodeProcess, words: tuple[st
     [
         ("members", "--data", "~nobody_here/x"),
         ("join", "--headless", "--data", "~nobody_here/x"),
-        ("submit", "--cwd", "~nobody_here/x", "--", "true"),
         ("demo", "~nobody_here/x"),
     ],
 )
 def test_a_home_that_nobody_has_is_wrong_usage(command: tuple[str, ...]) -> None:
     assert_one_line(run(*command), 2)
+
+
+def test_a_working_directory_in_a_home_that_nobody_has_is_wrong_usage(node: NodeProcess) -> None:
+    cwd = ("--cwd", "~nobody_here/x")
+    assert_one_line(run("submit", "--data", str(node.data), *cwd, "--", "true"), 2)
 
 
 def test_a_directory_whose_name_is_no_text_holds_a_node(fleet: Fleet) -> None:
