@@ -25,12 +25,16 @@ PATIENCE_TOLERANCES: Final = 4
 class Doubt:
     """Remembers when this node heard anybody."""
 
-    __slots__ = ("_patience_s", "_period_s", "heard_at")
+    __slots__ = ("_period_s", "heard_at", "patience_s")
 
     def __init__(self, *, probe_interval_s: float, pause_tolerance_s: float) -> None:
         self._period_s = probe_interval_s
-        self._patience_s = PATIENCE_TOLERANCES * pause_tolerance_s
+        self.patience_s = PATIENCE_TOLERANCES * pause_tolerance_s
         self.heard_at = float("-inf")
+
+    def is_deaf(self, now: float, heard_at: float) -> bool:
+        """Say whether this node hears nobody, if it last heard somebody at `heard_at`."""
+        return now - heard_at > DEAF_PERIODS * self._period_s
 
     def until(self, now: float, suspected: Suspected, *, size: int, accused: int) -> float | None:
         """Return until when a verdict has to wait, or None if it may fall.
@@ -39,9 +43,9 @@ class Doubt:
         """
         if size <= 2 or suspected.confirmations:
             return None
-        is_deaf = now - self.heard_at > DEAF_PERIODS * self._period_s
+        is_deaf = self.is_deaf(now, self.heard_at)
         is_alone = accused >= max(ACCUSED_MIN, ACCUSED_SHARE * size)
         if not (is_deaf or is_alone):
             return None
-        limit = suspected.due + self._patience_s
+        limit = suspected.runs_out_at + self.patience_s
         return min(limit, now + self._period_s) if now < limit else None

@@ -36,7 +36,12 @@ class LifeguardConfig:
     """After a pause of its own a node voids its probe and gives suspicions the time that it slept."""
 
     has_self_doubt: bool = True
-    """A node that hears nobody, or alone accuses much of the mesh, waits before it declares a death."""
+    """A node that hears nobody, or alone accuses much of the mesh, waits before it declares a death.
+
+    Once it hears again, suspects get a moment to be heard."""
+
+    checks_deaths: bool = True
+    """A death told of a member that was no suspect here, or only just, is a suspicion first, for a moment."""
 
     hastens_probes: bool = True
     """A few of those who hear of a suspicion probe the suspect next, in place of another member."""
@@ -52,10 +57,13 @@ def plain_swim() -> LifeguardConfig:
         tells_suspect=False,
         has_pause_awareness=False,
         has_self_doubt=False,
+        checks_deaths=False,
         hastens_probes=False,
     )
 
 
 def paper() -> LifeguardConfig:
     """Return SWIM with Lifeguard, and nothing of ours."""
-    return LifeguardConfig(has_pause_awareness=False, has_self_doubt=False, hastens_probes=False)
+    return LifeguardConfig(
+        has_pause_awareness=False, has_self_doubt=False, checks_deaths=False, hastens_probes=False
+    )

@@ -91,6 +91,10 @@ class SwimConfig:
         """Return the seconds from suspicion to death where no other observer shares the suspicion."""
         return self.suspicion_s(size) * self.lifeguard.suspicion_factor
 
+    def moment_s(self, size: int) -> float:
+        """Return the seconds in which a member that is accused hears of it and its refutation gets round."""
+        return self.probe_interval_s * max(1.0, math.log10(max(1, size)))
+
     def check(self) -> None:
         """Raise ConfigError if one setting contradicts another."""
         relations = (

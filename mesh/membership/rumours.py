@@ -6,7 +6,10 @@
 
 A death learned by anti-entropy is only a suspicion here, unless there is proof of it: after a partition
 each side has declared the other dead, and whoever is still there must get the chance to say so. A
-death told as fresh news is believed at once; whoever told it has waited for the refutation already.
+death told as fresh news is believed at once, if the suspicion before it has long been known here too:
+whoever told it has waited for the refutation already. If it comes with the suspicion or before it, its
+teller may have kept that to itself (what a slow node says leaves all at once, its verdict with its
+suspicion), and the member gets the moment it needs to refute.
 
 Source: [SWIM §4.2]. The treatment of deaths in anti-entropy follows memberlist's push/pull.
 """
@@ -103,6 +106,13 @@ class Rumours:
     def on_dead(self, now: float, _sender: NodeId, message: Dead) -> None:
         """Apply somebody's verdict of death."""
         evidence = (f"declared dead by {self._name(message.accuser)}",)
+        if self._is_hasty(now, message):
+            suspicion = Suspect(message.node_id, message.boot, message.incarnation, message.accuser)
+            verdict = (State.SUSPECT, Cause.NONE)
+            self._on_verdict(now, suspicion, verdict, evidence, message.accuser)
+            ends_by = now + self._config.moment_s(self._table.size)
+            self.suspicions.hurry(message.node_id, ends_by)
+            return
         self._on_verdict(now, message, (State.DEAD, message.cause), evidence, message.accuser)
 
     def on_left(self, now: float, _sender: NodeId, message: Left) -> None:
@@ -195,6 +205,21 @@ class Rumours:
             return
         self._news.add(message.node_id, encode_message(message))
         self._note(now, change, evidence, accuser)
+
+    def _is_hasty(self, now: float, message: Dead) -> bool:
+        """Say whether a member is told dead of whom no suspicion could be heard, let alone refuted, here."""
+        member = self._table.get(message.node_id)
+        if not self._config.lifeguard.checks_deaths or message.cause is not Cause.SILENT:
+            return False
+        is_me = message.node_id == self._identity.node_id
+        if is_me or member is None or not member.is_living or member.boot != message.boot:
+            return False
+        if message.incarnation < member.incarnation:
+            return False
+        if not self.suspicions.is_open(message.node_id, message.boot, message.incarnation):
+            return True
+        suspected = self.suspicions.get(message.node_id)
+        return suspected is not None and now - suspected.opened_at < suspected.shortest_s / 2
 
     def _confirm(self, message: Suspect | Dead | Left, accuser: NodeId) -> bool:
         """Note that another observer shares an open suspicion, and pass that on while it counts."""

@@ -26,7 +26,9 @@ from mesh.core.timers import Timers
 class Suspected:
     """One suspicion. `accusers` are those whom this node heard accuse, itself perhaps among them.
 
-    `enough` others shorten it to `shortest_s`. `due` is when it runs out, pauses of this node included.
+    `enough` others shorten it to `shortest_s`. `due` is when it runs out, pauses of this node included:
+    by `ends_by` if somebody else has waited for the refutation already, and not before `not_before` if
+    this node could not hear one for a while.
     """
 
     node_id: NodeId
@@ -39,6 +41,8 @@ class Suspected:
     evidence: tuple[str, ...] = ()
     accusers: dict[NodeId, None] = field(default_factory=dict)
     slept_s: float = 0.0
+    ends_by: float = math.inf
+    not_before: float = -math.inf
 
     @property
     def confirmations(self) -> int:
@@ -48,6 +52,11 @@ class Suspected:
     @property
     def due(self) -> float:
         """When the suspicion runs out, as far as is known now."""
+        return max(self.not_before, min(self.ends_by, self.runs_out_at))
+
+    @property
+    def runs_out_at(self) -> float:
+        """When it would run out by its own time alone."""
         return self.opened_at + self.slept_s + self.timeout_s
 
     @property
@@ -104,6 +113,19 @@ class Suspicions:
         for node_id, suspected in self._open.items():
             suspected.slept_s += seconds
             self._timers.set(node_id, suspected.due)
+
+    def hold(self, until: float, *, patience_s: float) -> None:
+        """Let no suspicion run out before `until`, nor be held longer than `patience_s` past its time."""
+        for node_id, suspected in self._open.items():
+            limit = suspected.opened_at + suspected.slept_s + suspected.longest_s + patience_s
+            suspected.not_before = max(suspected.not_before, min(until, limit))
+            self._timers.set(node_id, suspected.due)
+
+    def hurry(self, node_id: NodeId, ends_by: float) -> None:
+        """Let a suspicion run out by `ends_by`, if it would last longer."""
+        suspected = self._open[node_id]
+        suspected.ends_by = min(suspected.ends_by, ends_by)
+        self._timers.set(node_id, suspected.due)
 
     def postpone(self, node_id: NodeId, until: float) -> None:
         """Look at a suspicion again at `until`."""

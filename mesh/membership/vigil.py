@@ -52,8 +52,12 @@ class Vigil:
         self.doubted = 0
 
     def heard(self, now: float) -> None:
-        """Note that somebody of this mesh was heard."""
+        """Note that somebody of this mesh was heard; after deafness the suspects get a moment."""
+        since = self._doubt.heard_at
         self._doubt.heard_at = now
+        if self._config.lifeguard.has_self_doubt and self._doubt.is_deaf(now, since):
+            until = now + self._config.moment_s(self._table.size)
+            self._rumours.suspicions.hold(until, patience_s=self._doubt.patience_s)
 
     def notice(self, now: float, due: float | None) -> None:
         """Compare the clock with the deadline that was to be met; call before anything else is done."""

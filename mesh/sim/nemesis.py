@@ -142,12 +142,12 @@ class Nemesis:
         victims = [host for host in hosts if host.node is not None and not host.is_deaf]
         sessions = [host.session for host in victims]
         for host in victims:
-            self._world.deafen(host)
+            self._world.deafen(host, True)
 
         def undeafen() -> None:
             for host, session in zip(victims, sessions, strict=True):
                 if host.session == session:
-                    self._world.undeafen(host)
+                    self._world.deafen(host, False)
 
         return undeafen if victims else None
 

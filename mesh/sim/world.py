@@ -155,16 +155,11 @@ class World:
         if host.node is not None:
             self._arm(host)
 
-    def deafen(self, host: Host) -> None:
-        """Let a node handle no message for a while; its timers run, and it sends."""
-        host.is_deaf = host.node is not None
-
-    def undeafen(self, host: Host) -> None:
-        """Let a deaf node handle messages again; those that waited come at once."""
-        if host.is_deaf:
-            host.is_deaf = False
-            if not host.is_paused:
-                self._empty_inbox(host)
+    def deafen(self, host: Host, is_deaf: bool) -> None:
+        """Let a node handle no message, while its timers run and it sends; or again, beginning with what waited."""
+        was_deaf, host.is_deaf = host.is_deaf, is_deaf and host.node is not None
+        if was_deaf and host.takes_messages:
+            self._empty_inbox(host)
 
     def command(self, host: Host, command: Command) -> None:
         """Hand a command to a running, unpaused node."""

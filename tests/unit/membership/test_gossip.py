@@ -60,7 +60,7 @@ def test_recently_dead_are_told_too() -> None:
     pump.at_host(
         hosts[0],
         hosts[1],
-        Dead(hosts[2].node_id, 1, 0, Cause.SILENT, hosts[1].node_id),
+        Dead(hosts[2].node_id, 1, 0, Cause.CRASHED, hosts[1].node_id),
     )
     assert hosts[0].state_of(hosts[2]) is State.DEAD
     hosts[0].sent.clear()

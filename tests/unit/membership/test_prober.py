@@ -115,7 +115,7 @@ def test_target_that_is_declared_dead_in_the_middle_is_not_suspected_again(pump:
     ping = next_probe(pump, first)
     target = second if ping.target == second.node_id else third
     other = third if target is second else second
-    verdict = Dead(target.node_id, 1, 0, Cause.SILENT, other.node_id)
+    verdict = Dead(target.node_id, 1, 0, Cause.CRASHED, other.node_id)
     first.swim.handle_packet(pump.now, other.address, packet(other, verdict))
     pump.now += pump.config.probe_timeout_s
     outputs = first.swim.handle_timeout(pump.now)

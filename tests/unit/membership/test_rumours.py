@@ -93,7 +93,7 @@ def test_rumour_about_nobody_known_adds_nobody(pump: Pump, hosts: list[Host]) ->
 
 def test_news_is_emitted_once_however_often_it_is_told(pump: Pump, hosts: list[Host]) -> None:
     first, second, third = hosts
-    message = Dead(third.node_id, 1, 0, Cause.SILENT, second.node_id)
+    message = Dead(third.node_id, 1, 0, Cause.CRASHED, second.node_id)
     assert events(hear(pump, first, second, message)) == [EventKind.DEAD]
     assert events(hear(pump, first, second, message)) == []
 
@@ -285,3 +285,58 @@ def test_two_living_members_of_one_name_are_reported_once(pump: Pump, hosts: lis
     outputs = hear(pump, first, second, double)
     assert events(outputs) == [EventKind.JOIN, EventKind.CONFLICT]
     assert events(hear(pump, first, second, double)) == []
+
+
+# A death that is told before its suspicion could be refuted.
+
+
+def test_a_death_told_out_of_nowhere_is_a_suspicion_for_a_moment(
+    pump: Pump, hosts: list[Host]
+) -> None:
+    first, second, third = hosts
+    pump.kill(third)
+    message = Dead(third.node_id, 1, 0, Cause.SILENT, second.node_id)
+    assert events(hear(pump, first, second, message)) == [EventKind.SUSPECT]
+    moment_s = pump.config.moment_s(3)
+    pump.run(0.9 * moment_s)
+    assert first.state_of(third) is State.SUSPECT
+    pump.run(0.2 * moment_s)
+    assert first.state_of(third) is State.DEAD
+
+
+def test_who_is_told_dead_out_of_nowhere_refutes_before_anybody_believes_it(pump: Pump) -> None:
+    hosts = pump.mesh(10)
+    message = Dead(hosts[4].node_id, 1, 0, Cause.SILENT, hosts[9].node_id)
+    for host in hosts[:4]:
+        pump.at_host(host, hosts[9], message)
+    pump.run(3.0)
+    assert all(EventKind.DEAD not in host.kinds() for host in hosts)
+    assert are_equal(hosts)
+
+
+def test_a_death_whose_suspicion_has_long_been_known_is_believed_at_once(
+    pump: Pump, hosts: list[Host]
+) -> None:
+    first, second, third = hosts
+    hear(pump, first, second, Suspect(third.node_id, 1, 0, second.node_id))
+    pump.now += 0.6 * pump.config.suspicion_s(3)
+    message = Dead(third.node_id, 1, 0, Cause.SILENT, second.node_id)
+    assert EventKind.DEAD in events(hear(pump, first, second, message))
+
+
+@pytest.mark.parametrize("cause", [Cause.CRASHED, Cause.ENDED])
+def test_a_death_with_more_than_silence_behind_it_is_believed_at_once(
+    pump: Pump, hosts: list[Host], cause: Cause
+) -> None:
+    first, second, third = hosts
+    message = Dead(third.node_id, 1, 0, cause, second.node_id)
+    assert events(hear(pump, first, second, message)) == [EventKind.DEAD]
+
+
+def test_an_old_death_is_no_suspicion_of_a_member_that_refuted_it(
+    pump: Pump, hosts: list[Host]
+) -> None:
+    first, second, third = hosts
+    hear(pump, first, second, Alive(card_bytes(3, incarnation=1)))
+    message = Dead(third.node_id, 1, 0, Cause.SILENT, second.node_id)
+    assert events(hear(pump, first, second, message)) == []

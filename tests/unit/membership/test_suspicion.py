@@ -101,3 +101,27 @@ def test_only_what_this_node_alone_accuses_counts_as_alone() -> None:
     suspicions.confirm(node_id(2), node_id(11))
     assert suspicions.alone(node_id(9)) == 2
     assert suspicions.alone(node_id(11)) == 0
+
+
+def test_who_was_told_dead_has_a_moment_and_no_more() -> None:
+    suspicions = Suspicions()
+    suspicions.open(suspected(2, 5.0))
+    suspicions.hurry(node_id(2), 1.0)
+    suspicions.hurry(node_id(2), 3.0)
+    assert suspicions.next_deadline() == 1.0
+
+
+def test_no_suspicion_runs_out_while_a_refutation_may_still_be_on_its_way() -> None:
+    suspicions = Suspicions()
+    suspicions.open(suspected(2, 5.0))
+    suspicions.hold(7.0, patience_s=100.0)
+    assert suspicions.take_due(6.9) == []
+    assert len(suspicions.take_due(7.0)) == 1
+
+
+def test_suspicions_are_held_for_a_bounded_time_however_often_the_observer_was_deaf() -> None:
+    suspicions = Suspicions()
+    suspicions.open(suspected(2, 5.0))
+    for until in range(10, 100, 10):
+        suspicions.hold(float(until), patience_s=12.0)
+    assert suspicions.next_deadline() == 6 * 5.0 + 12.0

@@ -143,3 +143,16 @@ def test_refutations_keep_to_a_pace_and_the_last_suspicion_is_refuted_all_the_sa
     assert raised <= 6
     pump.run(1.0)
     assert first.swim.identity.card.incarnation == raised + 1
+
+
+def test_node_that_hears_again_waits_a_moment_for_what_the_suspects_have_to_say(pump: Pump) -> None:
+    hosts = pump.mesh(4)
+    first, second, third = hosts[:3]
+    pump.at_host(first, second, Suspect(third.node_id, 1, 0, second.node_id))
+    suspected = first.swim.rumours.suspicions.get(third.node_id)
+    assert suspected is not None
+    pump.now = suspected.due - 0.001  # nobody was heard meanwhile
+    pump.at_host(first, second, Suspect(third.node_id, 1, 0, hosts[3].node_id))
+    assert first.state_of(third) is State.SUSPECT
+    pump.run(0.9 * pump.config.moment_s(4))
+    assert first.state_of(third) is not State.DEAD

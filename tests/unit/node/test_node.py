@@ -251,11 +251,11 @@ def test_work_hears_of_a_death_that_was_refuted_in_the_same_datagram(
         return hear(now, member, boot, reason)
 
     monkeypatch.setattr(node._work, "handle_member_down", note)
-    dead = Dead(node_id(3), 1, 0, Cause.SILENT, node_id(2))
+    dead = Dead(node_id(3), 1, 0, Cause.CRASHED, node_id(2))
     effects = tell(node, 2, dead, Alive(card_bytes(3, incarnation=1)))
     kinds = [effect.event.kind for effect in effects if isinstance(effect, Emit)]
     assert kinds == [EventKind.DEAD, EventKind.RETURN]
-    assert ended == [(1, "declared dead (silent)")]
+    assert ended == [(1, "declared dead (crashed)")]
 
 
 def test_vitals_that_came_in_over_tcp_reach_placement_too() -> None:
