@@ -12,6 +12,7 @@ A directory that holds other things is refused, so that a wrong `--data` harms n
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -127,7 +128,9 @@ def _lock(path: Path) -> int:
         ) from error
     except OSError as error:
         os.close(fd)
-        raise _unusable(path / "lock", "a file system that can lock is expected", error) from error
+        is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        expected = "a disk with room left" if is_full else "a file system that can lock"
+        raise _unusable(path / "lock", f"{expected} is expected", error) from error
     return fd
 
 

@@ -17,7 +17,9 @@ from mesh.errors import ConfigError, TransportError
 from mesh.runtime.reach import Reach
 
 _TRIES_MAX: Final = 32
-_BACKLOG: Final = 128
+_BACKLOG: Final = 1_024
+"""Connections that wait to be accepted. Beyond it the system drops a newcomer's first packet, and a member
+that comes among a crowd of strangers would try again after a second only."""
 
 
 @dataclass(frozen=True, slots=True)

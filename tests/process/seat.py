@@ -70,6 +70,12 @@ class Seat:
             assert time.monotonic() < deadline, f"{wanted!r} is not in {self.shown[-2000:]!r}"
             self._read(0.2)
 
+    def vanish(self) -> None:
+        """Close both ends, as a terminal whose window is closed."""
+        for fd in (self._fd, self._far):
+            os.close(fd)
+        self._fd, self._far = (os.open(os.devnull, os.O_RDWR) for _ in range(2))
+
     def wait(self) -> int:
         """Read on until the command ends; return its exit code."""
         deadline = time.monotonic() + TIMEOUT_S
@@ -83,6 +89,10 @@ class Seat:
     def assert_given_back(self) -> None:
         """Check that the last thing the screen did was to give the terminal back, and that nothing runs."""
         self.assert_restored()
+        self.assert_nothing_runs()
+
+    def assert_nothing_runs(self) -> None:
+        """Check that no process that began here is left."""
         assert marked_pids(self.mark, VARIABLE) == []
 
     def assert_restored(self) -> None:
