@@ -29,11 +29,12 @@ _STYLE: Final = """
   .grid { stroke: #ddd; stroke-width: 1 }
   .round { stroke: #7a8896; stroke-width: 3; stroke-linecap: round }
   .ours .round { stroke: #1b6ac9 }
-  .dot { fill: #333 }
+  .dot { fill: #56626e }
+  .ours .dot { fill: #1b6ac9 }
   .last { stroke: #333; stroke-width: 2 }
   @media (prefers-color-scheme: dark) {
-    text { fill: #ddd } .dot { fill: #eee } .last { stroke: #eee } .grid { stroke: #444 }
-    .ours .round { stroke: #5aa2f5 }
+    text { fill: #ddd } .dot { fill: #b4bec8 } .last { stroke: #eee } .grid { stroke: #444 }
+    .ours .round { stroke: #5aa2f5 } .ours .dot { fill: #5aa2f5 }
   }"""
 
 
@@ -80,7 +81,7 @@ def _band(name: str, spreads: Sequence[Spread], top: float, end_ms: float) -> li
         parts.append(
             f'<line class="round" x1="{first:.1f}" x2="{last:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
         )
-        parts.append(f'<circle class="dot" cx="{median:.1f}" cy="{y:.1f}" r="1.8"/>')
+        parts.append(f'<circle class="dot" cx="{median:.1f}" cy="{y:.1f}" r="2.6"/>')
     x = _x(middle_ms, end_ms)
     parts += [
         f'<line class="last" x1="{x:.1f}" x2="{x:.1f}" y1="{top - 3:.1f}" y2="{bottom + 3:.1f}"/>',
