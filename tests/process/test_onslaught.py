@@ -46,7 +46,6 @@ Mesh: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
 
 SPARE_DESCRIPTORS = 300
 SLOW_SENDERS = 50
-SLOW_S = 5.0
 MUTE_CLIENTS = 60
 FOREIGN_MESH = b"\xab" * 8
 STRANGE = ("dropped_garbage", "dropped_foreign_mesh", "dropped_version")
@@ -93,17 +92,23 @@ def test_silent_connections_are_let_go(trio: tuple[Fleet, NodeProcess], count: i
                 for _ in range(count):
                     stack.enter_context(socket.create_connection(at, timeout=PATIENCE_S))
                 print(f"{count} connections in {time.monotonic() - begin:.1f} s")
+            wait_until(
+                lambda: counters(target).get("dropped_full", 0) >= count - 600 or None,
+                PATIENCE_S,
+                lambda: AssertionError(f"too few were let go: {counters(target)}"),
+            )
             assert len(list(Path(f"/proc/{target.pid}/fd").iterdir())) < 700
-            assert counters(target)["dropped_full"] >= count - 600
 
 
+@pytest.mark.parametrize("seconds", [3.0, pytest.param(12.0, marks=pytest.mark.sweep)])
 def test_slow_senders_hold_up_neither_a_joining_member_nor_a_task(
-    trio: tuple[Fleet, NodeProcess],
+    trio: tuple[Fleet, NodeProcess], seconds: float
 ) -> None:
     fleet, target = trio
     at = address_of(target)
+    # Its first frame is whole in time, its second one never.
     unfinished = GREETING + struct.pack(">I", 1_000) + b"z" * 900
-    task = "ran-among-slow-senders"
+    task = f"ran-for-{seconds:g}-s-among-slow-senders"
     with (
         ExitStack() as stack,
         onslaught(fleet, target, growth_mib_max=32.0, besides={"late"}, tasks={task}),
@@ -117,7 +122,7 @@ def test_slow_senders_hold_up_neither_a_joining_member_nor_a_task(
             target=trickle, args=(senders, unfinished, is_over), name="slow senders", daemon=True
         )
         thread.start()
-        until = time.monotonic() + SLOW_S
+        until = time.monotonic() + seconds
         try:
             late = fleet.start("late")
             fleet.wait_whole(PATIENCE_S)
@@ -330,7 +335,11 @@ def test_terminal_that_vanishes_under_a_joined_node_lets_it_leave_in_order(
         arguments = ("--name", "seated", "--bind", "127.0.0.1:0", "--profile", "lan")
         with Seat(Path(home), "join", *arguments, "--data", f"{home}/d", fleet.seed) as seat:
             seat.read_until(b"members")
-            assert states_of(target, "seated") == ["alive"]
+            wait_until(
+                lambda: states_of(target, "seated") == ["alive"] or None,
+                PATIENCE_S,
+                lambda: AssertionError(target.call("members")),
+            )
             seat.vanish()
             seat.process.wait(PATIENCE_S)
             wait_until(

@@ -46,6 +46,19 @@ def test_each_start_takes_a_greater_boot_and_keeps_the_id(tmp_path: Path) -> Non
     assert (first.boot, second.boot, third.boot) == (1_001, 1_002, 9_001)
 
 
+@pytest.mark.parametrize("unix_time", [-2e9, -1.0, 0.0, 4.3e9, 2.5e11])
+def test_a_wall_clock_that_is_far_off_gives_a_greater_boot_all_the_same(
+    tmp_path: Path, unix_time: float
+) -> None:
+    boots = []
+    for shown in (unix_time, 1.7e9, unix_time, unix_time - 60.0, 1.7e9):
+        data = open_data_dir(tmp_path, shown)
+        data.close()
+        boots.append(data.boot)
+    assert boots == sorted(set(boots))
+    assert boots[0] > 0
+
+
 def test_what_is_persisted_is_there_after_a_restart(tmp_path: Path) -> None:
     data = open_data_dir(tmp_path, 1)
     data.persist({"mesh_id": 0xABC})
