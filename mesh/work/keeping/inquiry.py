@@ -20,6 +20,8 @@ from mesh.work.post import Post, Step
 
 Tag: TypeAlias = tuple[Hashable, ...]
 INQUIRY: Final = "inquiry"
+UNIX_TIME_MAX: Final = 1e11
+"""Some thousand years either way: a time beyond it is no time."""
 
 
 @dataclass(slots=True)
@@ -102,17 +104,23 @@ class Inquiries:
         return [Answer(inquiry.command_id, None, error)]
 
 
+def _refuse(name: str) -> None:
+    """Refuse the numbers that JSON has no word for: nobody downstream could sort or show them."""
+    raise ValueError(f"a number is expected, found {name}")
+
+
 def _decode(reply: TaskList) -> list[dict[str, Any]] | None:
     """Return the tasks in a reply, or None if it is not what this version sends."""
     found = []
     for text in reply.tasks:
         try:
-            task = json.loads(text)
+            task = json.loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError):
             return None
         if not isinstance(task, dict) or not isinstance(task.get("id"), str):
             return None
-        if not isinstance(task.get("created"), (int, float)):
+        created = task.get("created")
+        if not isinstance(created, (int, float)) or abs(created) > UNIX_TIME_MAX:
             return None
         found.append(task)
     return found

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import pytest
+
 from mesh.core.effects import Answer
 from mesh.core.ids import NodeId
 from mesh.core.requests import Ask
 from mesh.wire.work_messages import TaskList, TaskQuery
 from mesh.work.commands import GetTask, ListTasks
+from mesh.work.keeping.inquiry import _decode
 from mesh.work.work import WorkConfig
 from tests.unit.work.hosts import job
 from tests.unit.work.pump import Pump
@@ -82,3 +85,10 @@ def test_a_view_counts_all_tasks_and_shows_the_newest() -> None:
         (tasks[2], "n1", 1),
         (tasks[3], "n1", 1),
     ]
+
+
+@pytest.mark.parametrize("created", ["NaN", "Infinity", "-Infinity", "1e300", '"soon"', "null"])
+def test_list_with_a_time_that_is_none_counts_as_silence(created: str) -> None:
+    good = TaskList(('{"id": "a", "created": 5.0}',))
+    assert _decode(good) == [{"id": "a", "created": 5.0}]
+    assert _decode(TaskList((f'{{"id": "a", "created": {created}}}',))) is None
