@@ -23,6 +23,10 @@ _TERMINATED: Final = 128 + signal.SIGTERM
 _DEATH_S: Final = 2.0  # how long the rest of a dying process may take
 
 
+class _TerminatedError(BaseException):
+    """SIGTERM came before the screen had the terminal, or after it gave it back."""
+
+
 def start_screen(data_dir: Path) -> tuple[subprocess.Popen[bytes], int]:
     """Start the screen; call from the main thread, whose death it does not outlive.
 
@@ -55,7 +59,12 @@ def main(arguments: list[str]) -> int:
 
     if not os.read(word, 1):
         return 0
-    code = run_top(data_dir)
+    _raise_once()
+    try:
+        code = run_top(data_dir)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    except _TerminatedError:
+        code = _TERMINATED
     if code == _TERMINATED and _has_died(node_pid):
         with suppress(OSError):
             sys.stderr.write(
@@ -63,6 +72,21 @@ def main(arguments: list[str]) -> int:
             )
             sys.stderr.flush()
     return code
+
+
+def _raise_once() -> None:
+    """Let the first SIGTERM outside the screen end it, and the others do nothing.
+
+    The kernel sends one for each thread of the node that had become this process's parent.
+    """
+    came: list[int] = []
+
+    def on_term(number: int, _frame: object) -> None:
+        came.append(number)
+        if len(came) == 1:
+            raise _TerminatedError
+
+    signal.signal(signal.SIGTERM, on_term)
 
 
 def _has_died(node_pid: int) -> bool:

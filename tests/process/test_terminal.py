@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -58,18 +59,29 @@ def test_terminated_node_takes_its_screen_along(home: Path) -> None:
         seat.assert_given_back()
 
 
+def screens(seat: Seat) -> list[int]:
+    """Return the processes that draw there."""
+    found = []
+    for pid in marked_pids(seat.mark, VARIABLE):
+        with suppress(OSError):  # it has just ended
+            if b"child_screen" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
+
+
 def test_killed_node_takes_its_screen_along_and_the_shell_has_its_terminal_back(home: Path) -> None:
     arguments = ("--name", "here", "--bind", "127.0.0.1:0", "--data", str(home / "d"))
-    script = '"$@"; echo "the shell goes on"; exec sleep 60'
+    script = '"$@"; while :; do echo "the shell goes on"; sleep 0.1; done'
     with Seat(home, "join", *arguments, shell=script) as seat:
         seat.read_until(b"members")
+        assert len(screens(seat)) == 1
         with Client(home / "d") as client:
             pid = client.call("status")["pid"]
         os.kill(pid, signal.SIGKILL)
         seat.read_until(b"the shell goes on")
         seat.read_until(f"mesh: the node (process {pid}) died; mesh join starts it again".encode())
         wait_until(
-            lambda: len(marked_pids(seat.mark, VARIABLE)) == 1 or None,  # the shell's sleep
+            lambda: screens(seat) == [] or None,
             TIMEOUT_S,
             lambda: AssertionError("the screen outlives its node"),
         )

@@ -82,7 +82,8 @@ def test_submitting_one_id_twice_runs_it_once(fleet: Fleet) -> None:
     command = ["/bin/sh", "-c", f"echo x >> {marker}"]
     first = node.call("submit", id="same", argv=command)
     second = node.call("submit", id="same", argv=command)
-    assert first == second == {"id": "same"}
+    assert first == {"id": "same"}
+    assert second == {"id": "same", "known": True}
     with node.client() as client:
         stream = client.stream("wait", id="same")
         assert list(stream) == []
