@@ -1,6 +1,7 @@
 """What is said of this node itself: announced, refuted, outranked, or the end of it.
 
     my session is suspect or dead   ► refute: a higher incarnation, told to all
+    it was, and I have refuted it   ► my card, to whoever missed it
     a later session of mine is over ► my clock or disk was set back: go on under a number above it
     a later session of mine runs    ► another process has my id: this one stops
 
@@ -13,7 +14,7 @@ from typing import Final
 
 from mesh.core.effects import Emit, Persist, Stop
 from mesh.core.events import Event, EventKind
-from mesh.core.ids import format_id
+from mesh.core.ids import NodeId, format_id
 from mesh.membership.awareness import Awareness
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.identity import Identity
@@ -27,6 +28,10 @@ from mesh.wire.swim_messages import Alive, Dead, Left, Suspect
 REFUTATIONS_S: Final = 5.0
 REFUTATIONS_BURST: Final = 5
 """A mesh that accuses this node all the time is answered at a bounded pace."""
+
+CORRECTIONS_S: Final = 10.0
+CORRECTIONS_BURST: Final = 20
+"""So is whoever repeats what was refuted; what is left out is corrected when it is said again."""
 
 
 class Refutation:
@@ -49,6 +54,7 @@ class Refutation:
         self._owed: tuple[int, str, str] | None = None
         self._owed_at = 0.0
         self.pace = Pace(rate_s=REFUTATIONS_S, burst=REFUTATIONS_BURST)
+        self._corrections = Pace(rate_s=CORRECTIONS_S, burst=CORRECTIONS_BURST)
         self.impossible = 0
 
     def announce(self, now: float) -> None:
@@ -82,8 +88,10 @@ class Refutation:
             self._emit(EventKind.CONFLICT, text)
             self._outbox.do(Stop(1, text))
 
-    def on_verdict(self, now: float, message: Suspect | Dead | Left, accuser: str) -> None:
-        """Take what somebody says of this node, and refute it if it is about this session."""
+    def on_verdict(
+        self, now: float, sender: NodeId, message: Suspect | Dead | Left, accuser: str
+    ) -> None:
+        """Take what somebody says of this node; refute it if it is about this session, or say that it was refuted."""
         own = self._table.get(self._identity.node_id)
         if own is None or own.state is State.LEFT:
             return
@@ -93,6 +101,8 @@ class Refutation:
         elif message.boot == mine.boot and message.incarnation >= mine.incarnation:
             self._owed = (message.incarnation, type(message).__name__.lower(), accuser)
             self.handle_timeout(now)
+        elif message.boot == mine.boot:
+            self._correct(now, sender)
 
     def next_deadline(self) -> float | None:
         """Return when a refutation that had to wait is due."""
@@ -120,6 +130,13 @@ class Refutation:
         own = self._table.get(self._identity.node_id)
         if own is not None and own.state is not State.LEFT and boot > self._identity.card.boot:
             self._outrank(now, boot)
+
+    def _correct(self, now: float, sender: NodeId) -> None:
+        """Send this node's card to somebody who missed it: the news of it has long come to rest."""
+        member = self._table.get(sender)
+        if member is not None and self._corrections.allows(now):
+            card = Alive(self._identity.card_bytes)
+            self._outbox.send(member.address, card, about=self._identity.node_id)
 
     def _outrank(self, now: float, boot: int) -> None:
         if not self._identity.raise_boot(boot):

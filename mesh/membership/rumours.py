@@ -47,6 +47,10 @@ SUSPICIONS_BURST: Final = 20
 HASTENED: Final = 2
 """For each confirmation that is wanted, so many of those who hear of a suspicion probe the suspect next."""
 
+HASTENED_SHARE: Final = 1 / 16
+HASTENED_MIN: Final = 3
+"""With more suspects than this share of the mesh nobody hurries: all would probe them, and nobody the rest."""
+
 
 class Rumours:
     """Applies what is said of members. `changes` collects what changed, for the node to take."""
@@ -97,26 +101,32 @@ class Rumours:
             self._news.add(card.node_id, encode_message(message))
             self._note(now, change, ())
 
-    def on_suspect(self, now: float, _sender: NodeId, message: Suspect) -> None:
+    def on_suspect(self, now: float, sender: NodeId, message: Suspect) -> None:
         """Apply somebody's suspicion."""
+        if self._is_mine(now, sender, message, message.accuser):
+            return
         evidence = (f"suspected by {self._name(message.accuser)}",)
         verdict = (State.SUSPECT, Cause.NONE)
         self._on_verdict(now, message, verdict, evidence, message.accuser)
 
-    def on_dead(self, now: float, _sender: NodeId, message: Dead) -> None:
+    def on_dead(self, now: float, sender: NodeId, message: Dead) -> None:
         """Apply somebody's verdict of death."""
+        if self._is_mine(now, sender, message, message.accuser):
+            return
         evidence = (f"declared dead by {self._name(message.accuser)}",)
         if self._is_hasty(now, message):
             suspicion = Suspect(message.node_id, message.boot, message.incarnation, message.accuser)
             verdict = (State.SUSPECT, Cause.NONE)
             self._on_verdict(now, suspicion, verdict, evidence, message.accuser)
             ends_by = now + self._config.moment_s(self._table.size)
-            self.suspicions.hurry(message.node_id, ends_by)
+            self.suspicions.hurry(message.node_id, ends_by, message.accuser)
             return
         self._on_verdict(now, message, (State.DEAD, message.cause), evidence, message.accuser)
 
-    def on_left(self, now: float, _sender: NodeId, message: Left) -> None:
+    def on_left(self, now: float, sender: NodeId, message: Left) -> None:
         """Apply a member's own farewell."""
+        if self._is_mine(now, sender, message, message.node_id):
+            return
         verdict = (State.LEFT, Cause.NONE)
         self._on_verdict(now, message, verdict, ("said so itself",), message.node_id)
 
@@ -174,9 +184,12 @@ class Rumours:
             return
         shared = [self._name(accuser) for accuser in suspected.accusers]
         by = f"accused by {', '.join(shared)}" if shared else "the accuser is not known"
-        waited = f"no refutation within {suspected.timeout_s:.1f} s"
+        waited = f"no refutation within {now - suspected.opened_at:.1f} s"
+        evidence: tuple[str, ...] = (waited, by)
+        if suspected.told_by is not None:
+            evidence += (f"declared dead by {self._name(suspected.told_by)}",)
         message = self.verdict_on(member, Cause.SILENT)
-        evidence = (waited, by, *suspected.evidence)
+        evidence += tuple(text for text in suspected.evidence if text not in evidence)
         self._on_verdict(now, message, (State.DEAD, Cause.SILENT), evidence, message.accuser)
 
     def verdict_on(self, member: Member, cause: Cause) -> Dead:
@@ -186,6 +199,15 @@ class Rumours:
 
     # Inside.
 
+    def _is_mine(
+        self, now: float, sender: NodeId, message: Suspect | Dead | Left, accuser: NodeId
+    ) -> bool:
+        """Take what is said of this node itself; say whether it was that."""
+        if message.node_id != self._identity.node_id:
+            return False
+        self.refutation.on_verdict(now, sender, message, self._name(accuser))
+        return True
+
     def _on_verdict(
         self,
         now: float,
@@ -194,9 +216,6 @@ class Rumours:
         evidence: tuple[str, ...],
         accuser: NodeId,
     ) -> None:
-        if message.node_id == self._identity.node_id:
-            self.refutation.on_verdict(now, message, self._name(accuser))
-            return
         rank: Rank = (message.boot, message.incarnation, *verdict)
         change = self._table.apply_verdict(now, message.node_id, rank)
         if change is None:
@@ -211,8 +230,7 @@ class Rumours:
         member = self._table.get(message.node_id)
         if not self._config.lifeguard.checks_deaths or message.cause is not Cause.SILENT:
             return False
-        is_me = message.node_id == self._identity.node_id
-        if is_me or member is None or not member.is_living or member.boot != message.boot:
+        if member is None or not member.is_living or member.boot != message.boot:
             return False
         if message.incarnation < member.incarnation:
             return False
@@ -312,7 +330,8 @@ class Rumours:
         )
         # A few of those who hear of it look for themselves, in place of another member.
         is_told = config.lifeguard.hastens_probes and accuser != self._identity.node_id
-        if is_told and self._rng.random() * max(1, others) < HASTENED * max(1, enough):
+        are_few = len(self.suspicions) <= max(HASTENED_MIN, HASTENED_SHARE * size)
+        if is_told and are_few and self._rng.random() * max(1, others) < HASTENED * max(1, enough):
             self._order.hasten(node_id)
 
     def _note_flap(self, now: float, card: Card) -> None:

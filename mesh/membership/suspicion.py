@@ -27,8 +27,8 @@ class Suspected:
     """One suspicion. `accusers` are those whom this node heard accuse, itself perhaps among them.
 
     `enough` others shorten it to `shortest_s`. `due` is when it runs out, pauses of this node included:
-    by `ends_by` if somebody else has waited for the refutation already, and not before `not_before` if
-    this node could not hear one for a while.
+    by `ends_by` if somebody else (`told_by`) says to have waited for the refutation already, and not before
+    `not_before` if this node could not hear one for a while.
     """
 
     node_id: NodeId
@@ -43,6 +43,7 @@ class Suspected:
     slept_s: float = 0.0
     ends_by: float = math.inf
     not_before: float = -math.inf
+    told_by: NodeId | None = None
 
     @property
     def confirmations(self) -> int:
@@ -121,10 +122,11 @@ class Suspicions:
             suspected.not_before = max(suspected.not_before, min(until, limit))
             self._timers.set(node_id, suspected.due)
 
-    def hurry(self, node_id: NodeId, ends_by: float) -> None:
-        """Let a suspicion run out by `ends_by`, if it would last longer."""
+    def hurry(self, node_id: NodeId, ends_by: float, told_by: NodeId) -> None:
+        """Let a suspicion run out by `ends_by`, since `told_by` declared the member dead; the first counts."""
         suspected = self._open[node_id]
-        suspected.ends_by = min(suspected.ends_by, ends_by)
+        if suspected.told_by is None:
+            suspected.ends_by, suspected.told_by = ends_by, told_by
         self._timers.set(node_id, suspected.due)
 
     def postpone(self, node_id: NodeId, until: float) -> None:

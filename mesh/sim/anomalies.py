@@ -1,7 +1,7 @@
 """The Lifeguard paper's experiment: some members handle no message for a while, again and again.
 
     blocked members   |#### D ####|-- pause --|#### D ####|-- pause --| ...
-    everybody else    healthy all the time; three of them crash, one after the other
+    everybody else    healthy all the time; six of them crash, one after the other
 
 A blocked member's timers run, so it accuses whoever seems not to answer, and what it has to say leaves
 all at once when the block ends, its verdicts together with its suspicions. An accusation of a healthy
@@ -31,7 +31,7 @@ from mesh.sim.network import Conditions, Network
 from mesh.sim.world import Observed, World
 
 _SETTLE_S: Final = 5.0
-_CRASH_SHARES: Final = (0.2, 0.5, 0.8)  # of the time of the anomalies
+_CRASH_SHARES: Final = (0.15, 0.3, 0.45, 0.6, 0.75, 0.9)  # of the time of the anomalies
 _OBSERVED_AFTER_S: Final = 45.0  # what began before the end is seen through
 
 

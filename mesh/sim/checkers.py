@@ -26,7 +26,7 @@ _ORDER: Final = {"alive": 0, "suspect": 1, "dead": 2, "left": 3}
 class Violation:
     """Something that must never be: which invariant, where, about whom."""
 
-    invariant: str  # "9a", "9b", "10", "safety", "crash"
+    invariant: str  # "9a" to "9e", "10", "safety", "crash"
     at_s: float
     observer: str
     member: str  # a name, "" if it is about no member

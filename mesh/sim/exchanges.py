@@ -69,8 +69,8 @@ class Exchanges:
         if (
             target is None
             or not target.is_powered
-            or not self._network.passes(asker.index, target.index)
-            or not self._network.passes(target.index, asker.index)
+            or not self._network.passes(asker.index, target.index, is_stream=True)
+            or not self._network.passes(target.index, asker.index, is_stream=True)
         ):
             self._retry(exchange, self._connect, exchange)
             return
@@ -106,7 +106,7 @@ class Exchanges:
     def _reply(self, item: tuple[_Exchange, Host, bytes | TransportError]) -> None:
         exchange, target, reply = item
         asker = exchange.asker
-        if not self._network.passes(target.index, asker.index):
+        if not self._network.passes(target.index, asker.index, is_stream=True):
             self._retry(exchange, self._reply, item)
             return
         arrival_s = self._network.stream_arrival(self._loop.now_s, target.index, asker.index)

@@ -296,6 +296,7 @@ class Experiment:
     def _heal(self) -> None:
         began_s = self.world.loop.now_s
         self._nemesis.heal()
+        self._inspection.begin_repair()
         at_s = self._inspection.wait_converged(self._bound_s(), self._step_s)
         if at_s is None:
             return

@@ -9,6 +9,8 @@ from typing import Final, TypeAlias
 from mesh.node.config import SwimConfig
 from mesh.node.view import View
 from mesh.sim.checkers import Accusations, Convergence, Safety, Violation
+from mesh.sim.patience import Patience
+from mesh.sim.repair import Repair
 from mesh.sim.world import World
 
 Progress: TypeAlias = Callable[[float, str], None]
@@ -26,6 +28,8 @@ class Inspection:
         self.world = world
         self.violations: list[Violation] = []
         self.accusations = Accusations(world, swim)
+        self.repair = Repair(world.census, swim)
+        self._patience = Patience(world, swim)
         self._convergence = Convergence(world.census)
         self._safety = Safety(world.census)
         self._check = check
@@ -44,6 +48,10 @@ class Inspection:
             for host in self.world.hosts
             if host.node is not None and not host.is_paused
         }
+
+    def begin_repair(self) -> None:
+        """From now on nothing is in the way of the truth: every single error has its time to go."""
+        self.repair.begin(self.world.loop.now_s, self.world.hosts, self.views())
 
     def run_for(self, duration_s: float, step_s: float) -> bool:
         """Let time pass, looking at all views after each step; stop and say False at a violation."""
@@ -118,8 +126,10 @@ class Inspection:
             self.world.run_for(step_s)
         except Exception as error:  # noqa: BLE001 - whatever a node raises is what we look for
             self.note_crash(error)
-        self.violations += self.accusations.violations
+        self.violations += self.accusations.violations + self._patience.violations
         self.accusations.violations.clear()
+        self._patience.violations.clear()
+        self.violations += self.repair.collect(self.world.loop.now_s)
 
     def note_crash(self, error: Exception) -> None:
         """Take an exception that came out of a node for a violation."""

@@ -200,6 +200,7 @@ class _MixedRun:
             return
         healed_s = self._world.loop.now_s
         self._nemesis.heal()
+        self._inspection.begin_repair()
         bound_s = settle_bound_s(self._swim, len(self._world.hosts), SEED_HOSTS)
         self._inspection.say(f"healed; all views must be right within {bound_s:.1f} s")
         at_s = self._inspection.wait_converged(bound_s, self._swim.probe_interval_s)

@@ -40,10 +40,11 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Nothing passes from `senders` to `receivers` (indices of hosts)."""
+    """Nothing passes from `senders` to `receivers` (indices of hosts); `is_of_streams`: datagrams do."""
 
     senders: frozenset[int]
     receivers: frozenset[int]
+    is_of_streams: bool = False
 
 
 class Network:
@@ -71,6 +72,12 @@ class Network:
         self._cuts.append(made)
         return made
 
+    def cut_streams(self, senders: Iterable[int], receivers: Iterable[int]) -> Cut:
+        """Let datagrams alone pass from `senders` to `receivers` until the cut is mended."""
+        made = Cut(frozenset(senders), frozenset(receivers), is_of_streams=True)
+        self._cuts.append(made)
+        return made
+
     def mend(self, cut: Cut) -> None:
         """Take a cut back; nothing happens if it was mended before."""
         if cut in self._cuts:
@@ -88,9 +95,14 @@ class Network:
         self._links.clear()
         self._clogged_until_s.clear()
 
-    def passes(self, sender: int, receiver: int) -> bool:
-        """Say whether anything gets from one host to the other just now."""
-        return not any(sender in cut.senders and receiver in cut.receivers for cut in self._cuts)
+    def passes(self, sender: int, receiver: int, *, is_stream: bool = False) -> bool:
+        """Say whether a datagram, or a stream, gets from one host to the other just now."""
+        return not any(
+            sender in cut.senders
+            and receiver in cut.receivers
+            and (is_stream or not cut.is_of_streams)
+            for cut in self._cuts
+        )
 
     def datagram_arrivals(self, now_s: float, sender: int, receiver: int) -> tuple[float, ...]:
         """Return when a datagram sent now arrives: never, once, or more often."""

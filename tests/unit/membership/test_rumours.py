@@ -1,6 +1,6 @@
 import pytest
 
-from mesh.core.effects import Emit, Stop
+from mesh.core.effects import Emit, SendDatagram, Stop
 from mesh.core.events import EventKind
 from mesh.core.ids import MeshId
 from mesh.core.requests import Outgoing
@@ -340,3 +340,35 @@ def test_an_old_death_is_no_suspicion_of_a_member_that_refuted_it(
     hear(pump, first, second, Alive(card_bytes(3, incarnation=1)))
     message = Dead(third.node_id, 1, 0, Cause.SILENT, second.node_id)
     assert events(hear(pump, first, second, message)) == []
+
+
+# What was refuted already is said again, by somebody who missed it.
+
+
+@pytest.mark.parametrize("kind", ["suspect", "dead"])
+def test_who_repeats_what_was_refuted_is_told_so_directly(
+    pump: Pump, hosts: list[Host], kind: str
+) -> None:
+    first, second, third = hosts
+    hear(pump, first, third, Suspect(first.node_id, 1, 0, third.node_id))
+    pump.run(3.0)  # the refutation has come to rest
+    stale = (
+        Suspect(first.node_id, 1, 0, third.node_id)
+        if kind == "suspect"
+        else Dead(first.node_id, 1, 0, Cause.SILENT, third.node_id)
+    )
+    outputs = hear(pump, first, second, stale)
+    (datagram,) = [output for output in outputs if isinstance(output, SendDatagram)]
+    assert datagram.to == second.address
+    assert decode_packet(datagram.data).messages[0] == Alive(first.swim.identity.card_bytes)
+    assert events(outputs) == []
+    assert first.swim.identity.card.incarnation == 1
+
+
+def test_corrections_keep_to_a_pace(pump: Pump, hosts: list[Host]) -> None:
+    first, second, third = hosts
+    hear(pump, first, third, Suspect(first.node_id, 1, 0, third.node_id))
+    pump.run(3.0)
+    stale = Suspect(first.node_id, 1, 0, third.node_id)
+    sent = [len(hear(pump, first, second, stale)) for _ in range(100)]
+    assert 0 < sum(sent) < 50

@@ -106,8 +106,8 @@ def test_only_what_this_node_alone_accuses_counts_as_alone() -> None:
 def test_who_was_told_dead_has_a_moment_and_no_more() -> None:
     suspicions = Suspicions()
     suspicions.open(suspected(2, 5.0))
-    suspicions.hurry(node_id(2), 1.0)
-    suspicions.hurry(node_id(2), 3.0)
+    suspicions.hurry(node_id(2), 1.0, node_id(7))
+    suspicions.hurry(node_id(2), 3.0, node_id(8))
     assert suspicions.next_deadline() == 1.0
 
 
