@@ -9,12 +9,17 @@ there refutes it. Members that are long gone are forgotten.
 from __future__ import annotations
 
 import random
+from typing import Final
 
 from mesh.core.ids import NodeId
 from mesh.membership.member import Member
 from mesh.membership.profile import SwimConfig
 from mesh.membership.table import MemberTable
 from mesh.wire.records import State
+
+LATELY: Final = 20
+HASTE: Final = 3
+"""Who died within so many pause tolerances is tried so many times as often: it may be back any moment."""
 
 
 class Reconnect:
@@ -48,7 +53,8 @@ class Reconnect:
         gone = [m for m in map(self._table.get, self._table.gone) if m is not None]
         forgotten = [m.node_id for m in gone if now - m.since > self._retention_s(m)]
         dead = [m for m in gone if m.state is State.DEAD][: self._config.reconnect_members_max]
-        share = len(dead) / self._table.size
+        lately = sum(now - m.since < LATELY * self._config.pause_tolerance_s for m in dead)
+        share = (len(dead) + (HASTE - 1) * lately) / self._table.size
         chosen = self._rng.choice(dead) if dead and self._rng.random() < share else None
         return chosen, forgotten
 

@@ -176,7 +176,8 @@ class Swim:
         self._vigil.notice(now, self._due)
         known = self.table.get(sender)
         is_gone = known is None or not known.is_living
-        self._vigil.heard(now)
+        if self._vigil.heard(now) and self._leave_at is None:
+            self._sync.begin(source if known is None else known.address)
         for message in packet.messages:
             kind = type(message)
             if kind is Ping:

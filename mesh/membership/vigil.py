@@ -51,13 +51,19 @@ class Vigil:
         self.pauses = 0
         self.doubted = 0
 
-    def heard(self, now: float) -> None:
-        """Note that somebody of this mesh was heard; after deafness the suspects get a moment."""
+    def heard(self, now: float) -> bool:
+        """Note that somebody of this mesh was heard; after deafness the suspects get a moment.
+
+        Returns:
+            Whether this is the first word after deafness: then there is much to catch up with.
+        """
         since = self._doubt.heard_at
         self._doubt.heard_at = now
-        if self._config.lifeguard.has_self_doubt and self._doubt.is_deaf(now, since):
-            until = now + self._config.moment_s(self._table.size)
-            self._rumours.suspicions.hold(until, patience_s=self._doubt.patience_s)
+        if not self._config.lifeguard.has_self_doubt or not self._doubt.is_deaf(now, since):
+            return False
+        until = now + self._config.moment_s(self._table.size)
+        self._rumours.suspicions.hold(until, patience_s=self._doubt.patience_s)
+        return since > float("-inf")
 
     def notice(self, now: float, due: float | None) -> None:
         """Compare the clock with the deadline that was to be met; call before anything else is done."""

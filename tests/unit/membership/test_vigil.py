@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -66,6 +68,25 @@ def test_deaf_node_suspects_but_does_not_declare_dead(pump: Pump) -> None:
     assert deaf.swim.awareness.score > 0
     pump.heal()
     assert pump.run_until(lambda: all(deaf.state_of(other) is State.ALIVE for other in rest), 2.0)
+
+
+def test_node_that_was_deaf_catches_up_with_the_first_word_it_hears() -> None:
+    took = []
+    for seed in range(12):
+        pump = Pump(seed=seed)
+        hosts = pump.mesh(8)
+        pump.deafen(hosts[0])
+        pump.run(4.0)
+        pump.heal()
+        start = pump.now
+        assert pump.run_until(partial(are_all_alive, hosts), 5.0)
+        took.append((pump.now - start) / pump.config.reconnect_interval_s)
+    assert statistics.median(took) < 1.0
+    assert max(took) < 3.0
+
+
+def are_all_alive(hosts: list[Host]) -> bool:
+    return all(a.state_of(b) is State.ALIVE for a in hosts for b in hosts)
 
 
 def test_cut_off_node_does_declare_the_others_dead_in_the_end(pump: Pump) -> None:
