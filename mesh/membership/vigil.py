@@ -52,7 +52,9 @@ class Vigil:
         self.doubted = 0
 
     def heard(self, now: float) -> bool:
-        """Note that somebody of this mesh was heard; after deafness the suspects get a moment.
+        """Note that somebody of this mesh was heard.
+
+        After deafness the probe under way means nothing, and the suspects get a moment.
 
         Returns:
             Whether this is the first word after deafness: then there is much to catch up with.
@@ -61,6 +63,7 @@ class Vigil:
         self._doubt.heard_at = now
         if not self._config.lifeguard.has_self_doubt or not self._doubt.is_deaf(now, since):
             return False
+        self._prober.void(now)
         until = now + self._config.moment_s(self._table.size)
         self._rumours.suspicions.hold(until, patience_s=self._doubt.patience_s)
         return since > float("-inf")

@@ -81,6 +81,10 @@ def test_node_that_was_deaf_catches_up_with_the_first_word_it_hears() -> None:
         start = pump.now
         assert pump.run_until(partial(are_all_alive, hosts), 5.0)
         took.append((pump.now - start) / pump.config.reconnect_interval_s)
+        for host in hosts:
+            host.events.clear()
+        pump.run(2.0)
+        assert not any(host.kinds() for host in hosts), "the probe sent while deaf means nothing"
     assert statistics.median(took) < 1.0
     assert max(took) < 3.0
 
