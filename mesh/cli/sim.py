@@ -78,7 +78,27 @@ def add_commands(commands: Commands) -> None:
         default=None,
         help="write every input and effect to FILE, line by line",
     )
+    _add_experiments(sim)
     add_json(sim)
+
+
+def _add_experiments(sim: Parser) -> None:
+    """Add what measures more than one run."""
+    sim.add_argument(
+        "--converged",
+        action="store_true",
+        help="begin with members that know each other, not with their joining",
+    )
+    sim.add_argument(
+        "--experiment",
+        metavar="NAME",
+        default=None,
+        help="lifeguard: detectors side by side, members blocked; scale: cost against size",
+    )
+    sim.add_argument("--quick", action="store_true", help="a smaller experiment")
+    sim.add_argument(
+        "--svg", metavar="FILE", default=None, help="write the figure of --experiment scale to FILE"
+    )
 
 
 def _add_conditions(sim: Parser) -> None:
@@ -123,6 +143,8 @@ def run_simulation(options: argparse.Namespace) -> int:
 
     from mesh.cli.text import print_json
 
+    if options.experiment is not None:
+        return _run_experiment(options)
     is_sweep = options.seeds is not None
     _check(options, is_sweep=is_sweep)
     is_shown = sys.stderr.isatty()
@@ -143,6 +165,34 @@ def run_simulation(options: argparse.Namespace) -> int:
     if is_sweep and not options.json:
         print(f"{runs} seeds: {f'{failures} broke an invariant' if failures else 'all held'}")
     return 1 if failures else 0
+
+
+def _run_experiment(options: argparse.Namespace) -> int:
+    """Run what measures more than one run, and print its table."""
+    import sys
+
+    from mesh.cli.text import print_json
+
+    progress = complain if sys.stderr.isatty() else None
+    if options.experiment == "lifeguard":
+        from mesh.sim import variants
+
+        cells = variants.run_lifeguard(options.seed, is_quick=options.quick, progress=progress)
+        text, data = variants.to_text(cells), [cell.to_json() for cell in cells]
+    elif options.experiment == "scale":
+        from mesh.sim import scale
+
+        points = scale.run_scale(options.seed, is_quick=options.quick, progress=progress)
+        text, data = scale.to_text(points), [point.to_json() for point in points]
+        if options.svg is not None:
+            user_path("--svg", options.svg).write_text(scale.to_svg(points), encoding="utf-8")
+    else:
+        raise ConfigError(f"--experiment expects lifeguard or scale, found {options.experiment!r}")
+    if options.json:
+        print_json(data)
+    else:
+        print(text)
+    return 0
 
 
 def _name(options: argparse.Namespace) -> str:
@@ -200,6 +250,7 @@ def _run_one(
             duration_s=options.duration,
             loss=options.loss or 0.0,
             delay_ms=1.0 if options.delay is None else options.delay,
+            is_converged=options.converged,
             check=options.check,
             sink=sink,
             progress=progress,

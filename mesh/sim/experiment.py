@@ -44,6 +44,8 @@ class Settings:
     idle_s: float | None = None
     loss_ratio: float = 0.0
     delay_ms: float = 1.0
+    is_converged: bool = False
+    """Whether the members have known each other for long, or join through one seed."""
 
     def check(self) -> None:
         """Raise ConfigError if a setting is out of range."""
@@ -58,6 +60,7 @@ class Settings:
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings for people and programs."""
+        start = {"start": "converged"} if self.is_converged else {}
         return {
             "scenario": self.fault,
             "nodes": self.nodes,
@@ -65,11 +68,13 @@ class Settings:
             "profile": self.profile,
             "loss": self.loss_ratio,
             "delay_ms": self.delay_ms,
+            **start,
         }
 
     def replay(self, seed: int) -> str:
         """Return the command that runs the same again."""
         idle = f" --duration {self.idle_s:g}" if self.idle_s is not None else ""
+        idle += " --converged" if self.is_converged else ""
         return (
             f"mesh sim --nodes {self.nodes} --fault {self.fault} --seed {seed} "
             f"--profile {self.profile} --loss {self.loss_ratio:g} --delay {self.delay_ms:g}{idle}"
@@ -133,6 +138,10 @@ class Experiment:
     def run(self) -> None:
         """Start, converge, idle, the fault, heal, hold."""
         self.start()
+        self.finish()
+
+    def finish(self) -> None:
+        """Converge, idle, the fault, heal, hold."""
         self.converge()
         if not self._inspection.violations:
             self._idle()
@@ -142,7 +151,10 @@ class Experiment:
             self._heal()
 
     def start(self) -> None:
-        """Start all nodes within a protocol period; the first founds, and is the others' seed."""
+        """Start all nodes within a protocol period, the first founds and is the others' seed; or converged."""
+        if self._settings.is_converged:
+            self._fleet.boot_acquainted(self._settings.nodes)
+            return
         for _ in range(self._settings.nodes):
             self._fleet.add()
         spread_s = _START_PERIODS * self._swim.probe_interval_s

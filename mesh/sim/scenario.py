@@ -48,6 +48,7 @@ def run_sim(  # noqa: PLR0913 - the options of the command line
     duration_s: float | None = None,
     loss: float = 0.0,
     delay_ms: float = 1.0,
+    is_converged: bool = False,
     check: bool = False,
     sink: TextIO | None = None,
     progress: Progress | None = None,
@@ -62,6 +63,7 @@ def run_sim(  # noqa: PLR0913 - the options of the command line
         duration_s: how long the idle mesh is measured; None: twenty protocol periods.
         loss: the ratio of datagrams lost all the time, from 0 to below 1.
         delay_ms: the delay one way; a tenth of it more varies.
+        is_converged: the members have known each other for long; else they join through one seed.
         check: check every node's invariants after every input, and every view now and then: slow.
         sink: gets one line for each record of the trace.
         progress: called with the simulated time and a line of text.
@@ -78,6 +80,7 @@ def run_sim(  # noqa: PLR0913 - the options of the command line
         idle_s=duration_s,
         loss_ratio=loss,
         delay_ms=delay_ms,
+        is_converged=is_converged,
     )
     return run_experiment(seed, settings, check=check, sink=sink, progress=progress)
 
