@@ -266,7 +266,7 @@ def test_a_node_that_does_not_refute_is_found_out(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Identity, "refute", lambda self, incarnation: False)
     settings = Settings(nodes=6, fault="pause", profile="local", idle_s=1.0)
     result = run_experiment(1, settings)
-    assert {violation.invariant for violation in result.violations} == {"9b"}
+    assert {violation.invariant for violation in result.violations} == {"9d"}
     assert len({violation.member for violation in result.violations}) == 1
 
 

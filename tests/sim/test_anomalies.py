@@ -1,0 +1,127 @@
+"""The experiment of the Lifeguard paper, small: what it counts, and that its table says so."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from mesh.errors import ConfigError
+from mesh.node.config import LifeguardConfig, paper, plain_swim, profile
+from mesh.node.node import Node
+from mesh.sim.anomalies import Anomalies, run_anomalies
+from mesh.sim.fleet import Fleet, FleetOptions
+from mesh.sim.inspection import Inspection
+from mesh.sim.network import Conditions, Network
+from mesh.sim.scale import Point, measure, to_svg
+from mesh.sim.scale import to_text as to_scale_text
+from mesh.sim.variants import VARIANTS, Cell, grid, run_lifeguard, to_text
+from mesh.sim.world import World
+
+SMALL = Anomalies(members=16, blocked=3, block_s=6.0, total_s=12.0)
+
+
+def test_the_same_seed_does_the_same_harm() -> None:
+    first, again = (run_anomalies(4, SMALL, plain_swim()) for _ in range(2))
+    assert replace(first, wall_s=0) == replace(again, wall_s=0)
+    assert first.false_in_total > 0
+    assert first.blocked_accused > 0
+
+
+def test_short_blocks_harm_nobody_and_every_crash_is_noticed_by_all_the_healthy() -> None:
+    harm = run_anomalies(1, replace(SMALL, block_s=0.3), LifeguardConfig())
+    assert (harm.false_in_total, harm.blocked_accused, harm.missing) == (0, 0, 0)
+    assert [len(seconds) for seconds in harm.detection_s] == [16 - 3 - 6] * 6
+    assert harm.first_s is not None
+    assert harm.last_s is not None
+    assert profile("lan").pause_tolerance_s < harm.first_s <= harm.last_s
+
+
+def test_what_a_blocked_member_says_is_held_or_not() -> None:
+    held, said = (
+        run_anomalies(4, replace(SMALL, holds_sends=holds), plain_swim()) for holds in (True, False)
+    )
+    assert said.false_at_healthy < held.false_at_healthy
+
+
+@pytest.mark.parametrize("wrong", [{"blocked": 0}, {"blocked": 10}, {"block_s": 0.0}])
+def test_anomalies_out_of_range_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match="expected"):
+        run_anomalies(1, replace(SMALL, **wrong), paper())  # type: ignore[arg-type]  # one each
+
+
+def test_the_table_has_a_line_for_each_pair_and_a_sum_for_each_variant() -> None:
+    harm = run_anomalies(1, replace(SMALL, block_s=0.3), LifeguardConfig())
+    cells = [Cell(name, where, harm) for where in grid(is_quick=True) for name in VARIANTS]
+    lines = to_text(cells).splitlines()
+    assert len(lines) == 2 + 6 + 1 + 2 + 3
+    assert [line.split(" | ")[0] for line in lines[-3:]] == [f"| {name}" for name in VARIANTS]
+    assert "| 2 s | 2 | 0 / 0 | 0 / 0 | 0 / 0 |" in lines[2]
+
+
+@pytest.mark.sweep
+def test_ours_accuses_at_most_half_as_often_as_lifeguard_and_notices_no_later() -> None:
+    cells = run_lifeguard()
+    harms = {name: [cell.harm for cell in cells if cell.variant == name] for name in VARIANTS}
+    false = {name: sum(harm.false_in_total for harm in found) for name, found in harms.items()}
+    print(to_text(cells))
+    assert 2 * false["Mesh"] <= false["SWIM + Lifeguard"] < false["SWIM"]
+    medians = {name: sum(harm.median_s or 99 for harm in found) for name, found in harms.items()}
+    assert medians["Mesh"] <= 1.02 * medians["SWIM + Lifeguard"]
+    for ours, lifeguard in zip(harms["Mesh"], harms["SWIM + Lifeguard"], strict=True):
+        assert ours.false_in_total <= lifeguard.false_in_total + 1
+
+
+# Members that have known each other for long, and the cost of more of them.
+
+
+def test_members_that_are_made_to_know_each_other_are_a_mesh_at_rest() -> None:
+    world = World(3, Node, Network(3, Conditions()), check=True)
+    Fleet(world, profile("lan"), FleetOptions()).boot_acquainted(12)
+    inspection = Inspection(world, profile("lan"), check=True)
+    inspection.demand_converged()
+    assert inspection.violations == []
+    emitted = len(world.events)
+    world.run_for(10.0)
+    assert len(world.events) == emitted
+    sent = sum(host.traffic.packets_sent for host in world.hosts) / 12 / 10.0
+    assert sent == pytest.approx(2.0, rel=0.1)
+
+
+def test_a_bigger_mesh_costs_a_member_no_more() -> None:
+    small, big = measure(1, 8), measure(1, 60)
+    assert small.packets_s == pytest.approx(2.0, rel=0.05)
+    assert big.packets_s == pytest.approx(2.0, rel=0.05)
+    assert small.false_accusations == big.false_accusations == 0
+    assert big.last_s is not None
+    assert small.last_s is not None
+    assert big.last_s < 2 * small.last_s
+    assert len(to_scale_text([small, big]).splitlines()) == 4
+
+
+def test_the_figure_shows_each_size_once_a_curve_and_leaves_out_what_never_was() -> None:
+    point = Point(
+        members=10,
+        joined_s=1.0,
+        first_s=5.0,
+        last_s=5.1,
+        spread_s=0.1,
+        false_accusations=0,
+        packets_s=2.0,
+        bytes_s=80.0,
+        wall_s=0.1,
+    )
+    svg = to_svg([point, replace(point, members=100, last_s=None)])
+    assert svg.startswith("<svg")
+    assert svg.rstrip().endswith("</svg>")
+    assert svg.count("<circle") == 3 * 2 + 1
+
+
+@pytest.mark.sweep
+def test_a_hundred_seconds_of_three_hundred_members_take_less_than_a_minute() -> None:
+    world = World(1, Node, Network(1, Conditions()))
+    Fleet(world, profile("lan"), FleetOptions()).boot_acquainted(300)
+    began_s = time.process_time()
+    world.run_for(100.0)
+    assert time.process_time() - began_s < 60.0
