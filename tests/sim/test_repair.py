@@ -45,9 +45,10 @@ class Stage:
         node, judge = host.node, accuser.node
         assert isinstance(node, Node)
         assert isinstance(judge, Node)
-        boot = max(self.world.census.identity(member.node_id).boots)  # type: ignore[union-attr]
-        incarnation = node._swim.table.get(member.node_id).incarnation  # type: ignore[union-attr]
-        verdict = Dead(member.node_id, boot, incarnation, cause, judge.identity.node_id)
+        known = node._swim.table.get(member.node_id)
+        assert known is not None
+        accuser_id = judge.identity.node_id
+        verdict = Dead(member.node_id, known.boot, known.incarnation, cause, accuser_id)
         message = [encode_message(verdict)]
         packet = encode_packet(judge.identity.mesh_id, judge.identity.node_id, message)
         self.world.inject(host, accuser.spec.address, packet)
