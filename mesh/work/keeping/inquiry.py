@@ -20,8 +20,8 @@ from mesh.work.post import Post, Step
 
 Tag: TypeAlias = tuple[Hashable, ...]
 INQUIRY: Final = "inquiry"
-UNIX_TIME_MAX: Final = 1e11
-"""Some thousand years either way: a time beyond it is no time."""
+UNIX_TIME_MAX: Final = 1e12
+"""Some thirty thousand years either way: a time beyond it is no time."""
 
 
 @dataclass(slots=True)
