@@ -165,7 +165,8 @@ class Experiment:
     def converge(self) -> float | None:
         """Wait until all see all; return when that was."""
         # An overloaded seed or heavy loss may cost rounds of anti-entropy, hence the bound twice.
-        self._inspection.run_for(_START_PERIODS * self._swim.probe_interval_s, self._step_s)
+        if not self._settings.is_converged:
+            self._inspection.run_for(_START_PERIODS * self._swim.probe_interval_s, self._step_s)
         # Under constant loss somebody may be suspected at every look; then it just never is.
         self._converged_s = self._inspection.wait_converged(
             2 * self._bound_s(), self._step_s, is_demanded=not self._settings.loss_ratio
