@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -85,6 +86,12 @@ class Contestant(ABC):
 
 
 def tether() -> tuple[str, ...]:
-    """Return a command prefix that ends a process when the benchmark itself is killed, where there is one."""
+    """Return a command prefix that ends a process when the benchmark itself is killed, where there is one.
+
+    The kernel is asked to do so after the fork: who finds then that its parent is gone already ends.
+    """
     setpriv = shutil.which("setpriv")
-    return (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
+    if setpriv is None:
+        return ()
+    check = 'test "$PPID" = "$0" && exec "$@"'
+    return (setpriv, "--pdeathsig", "KILL", "--", "/bin/sh", "-c", check, str(os.getpid()))

@@ -69,7 +69,8 @@ def until_line(process: subprocess.Popen[bytes], moment: bytes) -> None:
     for line in process.stdout:
         if moment in line:
             return
-    raise AssertionError(f"the output ended before {moment!r}")
+    errors = process.stderr.read() if process.stderr else b""
+    raise AssertionError(f"the output ended before {moment!r}: {errors.decode()}")
 
 
 def test_four_nodes_two_rounds_of_kill_and_leave(
