@@ -26,6 +26,12 @@ LAG_SHARE: Final = 0.2
 PAUSE_SHARE: Final = 1.0
 """A loop that is late by this share of the probe timeout was away: its probe means nothing."""
 
+TRUSTED_PERIODS: Final = 2.5
+"""So many periods after deafness voided a probe, as long as they are now, probes mean something again.
+
+A node in bad health asks so seldom that it hears nobody for long without being deaf. Were each word
+after such a silence to void the probe under way, the nacks about a dead member would void each of its."""
+
 
 class Vigil:
     """Judges suspects, with an eye on itself. `pauses` and `doubted` count what it held back."""
@@ -45,6 +51,7 @@ class Vigil:
         self._prober = prober
         self._awareness = awareness
         self._lagged_at = float("-inf")
+        self._voided_at = float("-inf")
         self._doubt = Doubt(
             probe_interval_s=config.probe_interval_s, pause_tolerance_s=config.pause_tolerance_s
         )
@@ -54,7 +61,8 @@ class Vigil:
     def heard(self, now: float) -> bool:
         """Note that somebody of this mesh was heard.
 
-        After deafness the probe under way means nothing, and the suspects get a moment.
+        After deafness the probe under way means nothing, unless one was just voided for that reason,
+        and the suspects get a moment.
 
         Returns:
             Whether this is the first word after deafness: then there is much to catch up with.
@@ -63,7 +71,10 @@ class Vigil:
         self._doubt.heard_at = now
         if not self._config.lifeguard.has_self_doubt or not self._doubt.is_deaf(now, since):
             return False
-        self._prober.void(now)
+        trusted_s = TRUSTED_PERIODS * self._config.probe_interval_s * self._awareness.scale
+        if now - self._voided_at > trusted_s:
+            self._voided_at = now
+            self._prober.void(now)
         until = now + self._config.moment_s(self._table.size)
         self._rumours.suspicions.hold(until, patience_s=self._doubt.patience_s)
         return since > float("-inf")

@@ -101,6 +101,19 @@ def test_cut_off_node_does_declare_the_others_dead_in_the_end(pump: Pump) -> Non
     )
 
 
+@pytest.mark.parametrize("size", [3, 8])
+def test_silence_between_the_rare_probes_of_bad_health_hides_no_dead_member(size: int) -> None:
+    pump = Pump(seed=1)
+    hosts = pump.mesh(size)
+    victim, rest = hosts[-1], hosts[:-1]
+    pump.kill(victim)
+    for _ in range(120):
+        for host in rest:  # all are starved for as long as this lasts
+            host.swim.awareness.note(pump.config.lifeguard.health_max)
+        pump.run(pump.config.probe_interval_s)
+    assert all(host.state_of(victim) is State.DEAD for host in rest)
+
+
 def test_plain_swim_declares_dead_where_doubt_waits() -> None:
     pump = Pump(config=config(plain_swim()))
     hosts = pump.mesh(8)
