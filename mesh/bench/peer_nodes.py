@@ -46,7 +46,7 @@ class Adapter(Protocol):
         """Say whether a line tells what was sent."""
 
     def traffic(self, lines: list[str], start_s: float, end_s: float) -> Traffic | None:
-        """Return the rates between two Unix times, from a member's lines about it."""
+        """Return the rates between two Unix times, from a member's lines; each is when lines were asked for."""
 
     def ask_traffic(self, process: subprocess.Popen[str]) -> None:
         """Ask for lines about traffic."""
@@ -169,8 +169,8 @@ class PeerNodes(Contestant):
 
     def begin_traffic(self) -> None:
         """Ask every member for its counters."""
-        self._ask_traffic()
         self._traffic_from_s = time.time()
+        self._ask_traffic()
 
     def end_traffic(self) -> list[Traffic]:
         """Ask again and return the rates."""

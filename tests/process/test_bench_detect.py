@@ -249,7 +249,7 @@ def test_the_processes_of_a_peer_are_read_asked_and_ended(
         assert len(traffic) == 3
         for each in traffic:
             assert isinstance(each, Traffic)
-            assert each.packets_s == pytest.approx(100.0, rel=0.5)
+            assert each.packets_s == pytest.approx(100.0, rel=0.2)
         assert peer.leave("b") >= began_ns
         assert peer.kill("c") >= began_ns
     finally:
