@@ -15,7 +15,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 
-from mesh.bench.idle import Usage, usage
+from mesh.bench.idle import Usage, cpu_pct, usage
 from mesh.fleet.fleet import Fleet, NodeProcess
 
 SETTLE_S = 3.0
@@ -71,7 +71,7 @@ def _figures(node: NodeProcess, before: _Reading, after: _Reading) -> IdleFigure
     rate = {key: (after.sent[key] - before.sent[key]) / took_s for key in after.sent}
     return IdleFigures(
         name=node.name,
-        cpu_pct=round((after.usage.cpu_ns - before.usage.cpu_ns) / took_s / 1e7, 3),
+        cpu_pct=round(cpu_pct(before.usage, after.usage, took_s), 3),
         pss_mib=round(after.usage.pss_mib, 1),
         rss_mib=round(after.usage.rss_mib, 1),
         datagrams_s=round(rate["datagrams"], 2),

@@ -31,7 +31,6 @@ from mesh.bench.report import round_line
 from mesh.errors import ConfigError, MeshError
 from mesh.fleet.clearing import signals_as_exits, undisturbed
 
-NODES_MAX: Final = 64
 SETTLE_S: Final = {"local": 1.0, "lan": 3.0, "wan": 9.0}
 """The pause after a start and between rounds, so that the news of one is no part of the next."""
 
@@ -70,7 +69,7 @@ class DetectSettings:
     def to_json(self) -> dict[str, Any]:
         """Return the JSON shape."""
         parts = asdict(self)
-        parts.pop("kinship_python")
+        parts.pop("kinship_python")  # a path of this host, and no part of what was measured
         details = parts.pop("details")
         return {**parts, "faults": list(self.faults), "vs": list(self.vs), **details}
 
@@ -167,10 +166,12 @@ class _Run:
             self._records[name].idle = idle
 
     def rounds(self) -> None:
-        """Play every fault's rounds, by turns at each contestant."""
+        """Play every fault's rounds, by turns at each contestant, while any is left."""
         settings = self._settings
         for fault in settings.faults:
             for number in range(1, settings.rounds + 1):
+                if not self._standing:
+                    return
                 if fault in SHARED:
                     self._shared_round(number)
                     continue

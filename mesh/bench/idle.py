@@ -43,6 +43,11 @@ def memory_of(rollup: str) -> dict[str, float]:
     return {key: int(value.split()[0]) / 1024 for key, value in pairs}
 
 
+def cpu_pct(before: Usage, after: Usage, took_s: float) -> float:
+    """Return the share of one core between two readings, in per cent."""
+    return 100 * (after.cpu_ns - before.cpu_ns) / (took_s * 1e9)
+
+
 def measure_idle(
     contestants: Sequence[Contestant], seconds: float, tick: Callable[[float], None]
 ) -> dict[str, Idle]:
@@ -60,11 +65,11 @@ def measure_idle(
     found = {}
     for one in contestants:
         pairs = zip(before[one.name], after[one.name], strict=True)
-        cpu_pct = [(last.cpu_ns - first.cpu_ns) / took_s / 1e7 for first, last in pairs]
+        shares = [cpu_pct(first, last, took_s) for first, last in pairs]
         traffic = one.end_traffic()
         found[one.name] = Idle(
             seconds=round(took_s, 1),
-            cpu_pct=round(statistics.median(cpu_pct), 3),
+            cpu_pct=round(statistics.median(shares), 3),
             rss_mib=round(statistics.median(each.rss_mib for each in after[one.name]), 1),
             pss_mib=round(statistics.median(each.pss_mib for each in after[one.name]), 1),
             packets_s=mean_of(traffic, lambda each: each.packets_s),

@@ -42,9 +42,10 @@ class Blame:
     """The same, suspected only."""
 
     victim_accusations: int = 0
-    """Dead verdicts on a victim that was not killed: stopped, deaf."""
+    """Dead verdicts on a victim that lived: stopped, deaf, or back again."""
 
     victim_suspicions: int = 0
+    """The same, suspected only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +130,7 @@ class Join:
 
     nodes: int
     converged_ms: float
-    """From the last socket bound until every member held every other alive; below 0 never happens."""
+    """From the last socket bound until every member held every other alive; 0 if that bind was seen later."""
 
     took_ms: float
     """The same from the first start of a process: mostly the processes' own start."""

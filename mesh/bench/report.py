@@ -30,9 +30,9 @@ def round_line(name: str, number: int, played: Round) -> str:
     blame = played.blame
     for count, text in (
         (blame.false_accusations, "FALSE ACCUSATIONS {}"),
-        (blame.victim_accusations, "victim held dead by {}"),
+        (blame.victim_accusations, "dead verdicts on the victim {}"),
         (blame.suspicions, "suspicions {}"),
-        (blame.victim_suspicions, "victim suspected by {}"),
+        (blame.victim_suspicions, "suspicions of the victim {}"),
         (len(played.missing), "MISSING {}"),
     ):
         if count:

@@ -122,7 +122,7 @@ def test_a_round_is_one_line() -> None:
     line = round_line("mesh", 3, KILLED)
     assert "kill 3  n2  noticed 4100 / 4200 / 4700 ms  back 10 / 12 / 20 ms" in line
     stopped = round_line("mesh", 1, STOPPED)
-    assert "all alive to all after 8 ms  victim suspected by 3" in stopped
+    assert "all alive to all after 8 ms  suspicions of the victim 3" in stopped
     assert "MISSING 2" in round_line("serf", 1, records()[1].rounds[0])
 
 
