@@ -58,8 +58,8 @@ class Board:
         own: this node's own row.
         busiest: the key of the member that has the most to do, "" when all are idle.
         tasks: in the order to show: leased, then the rest, the latest change first.
-        events_seen: how many events came, those that are forgotten too.
         events: newest first; without the routine of tasks, which would push the deaths out of sight.
+        events_seen: how many of these came so far, those that are forgotten too.
         gone: why the node does not answer, "" while it does; a view ends it.
         verdicts: by member, the latest event that called it suspect, dead or gone.
         version: grows with every change, so that an unchanged board is not drawn again.
@@ -119,6 +119,10 @@ class Board:
         found = self.verdicts.get(member.node_id) or self.verdicts.get(member.name)
         is_current = found is not None and _STATES.get(found.kind) == member.state
         return found if is_current else None
+
+    def is_busiest(self, member: MemberRow) -> bool:
+        """Say whether this member has the most to do; nobody has when all are idle."""
+        return bool(self.busiest) and member.key == self.busiest
 
     def _fold_event(self, source: Json) -> bool:
         event = EventRow.read(source, f"e{self.events_seen}")

@@ -106,11 +106,9 @@ class Header:
 
     def _busiest(self, *, is_brief: bool = False) -> Line:
         board = self.board
-        if not board.busiest:
-            return [Segment("nobody is busy  ", DIM)] if board.members else []
-        member = next((m for m in board.members if m.key == board.busiest), None)
+        member = next(filter(board.is_busiest, board.members), None)
         if member is None:
-            return []
+            return [Segment("nobody is busy  ", DIM)] if board.members else []
         slots = "" if member.used is None else f" {member.used}/{member.slots} slots"
         load = "" if member.load is None or is_brief else f" load {member.load:.1f}"
         cells = min(cell_len(member.name), 12 if is_brief else 24)

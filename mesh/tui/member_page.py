@@ -58,7 +58,7 @@ def _state(board: Board, member: MemberRow, zone: tzinfo | None) -> Line:
         line.append(Segment(f"  for {age}, since {clock(member.since, zone)}", DIM))
     if member.is_self:
         line.append(Segment("  this node", DIM))
-    if member.key == board.busiest:
+    if board.is_busiest(member):
         line.append(Segment(f"  {BUSIEST.symbol} the busiest", BUSIEST.style))
     return line
 

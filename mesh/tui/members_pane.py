@@ -113,12 +113,12 @@ class MembersPane:
 
 def _columns(board: Board) -> list[Column[MemberRow]]:
     """Return the columns, in the order in which they stand; ages are counted to the board's time."""
-    at, busiest = board.at, board.busiest
+    at = board.at
     return [
         Column(
             title="NAME",
-            cell=lambda m, width: _name(m, width, is_busiest=m.key == busiest),
-            text=lambda m: _name_text(m, is_busiest=m.key == busiest),
+            cell=lambda m, width: _name(m, width, is_busiest=board.is_busiest(m)),
+            text=lambda m: _name_text(m, is_busiest=board.is_busiest(m)),
             width_min=11,
             width_max=40,
         ),

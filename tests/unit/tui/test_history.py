@@ -24,14 +24,27 @@ def test_stretch_without_a_view_is_a_gap() -> None:
     assert levels.last(3) == [1.0, None, None]
 
 
-def test_past_is_bounded_and_a_clock_that_went_back_starts_anew() -> None:
+def test_past_is_bounded() -> None:
+    levels = Levels()
+    for number in range(CELLS_MAX + 10):
+        levels.note(number * CELL_S, 1.0)
+    assert levels.last(CELLS_MAX * 2) == [None] * CELLS_MAX + [1.0] * CELLS_MAX
+
+
+def test_gap_as_long_as_the_past_leaves_nothing_of_it() -> None:
     levels = Levels()
     levels.note(0.0, 1.0)
     levels.note(1e9, 1.0)
-    assert len(levels.last(CELLS_MAX * 2)) == CELLS_MAX * 2
-    assert levels.last(CELLS_MAX * 2).count(None) >= CELLS_MAX
+    assert levels.last(CELLS_MAX) == [None] * CELLS_MAX
+
+
+def test_clock_that_went_back_starts_anew() -> None:
+    levels = Levels()
+    levels.note(96.0, 7.0)
+    levels.note(100.0, 7.0)
     levels.note(5.0, 1.0)
-    assert levels.last(2) == [None, None]
+    levels.note(5.0 + CELL_S, 2.0)
+    assert levels.last(2) == [None, 1.0]
 
 
 def test_rate_is_the_growth_in_a_second_and_never_below_zero() -> None:

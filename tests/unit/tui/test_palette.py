@@ -6,6 +6,7 @@ from rich.color import ColorType
 from rich.style import Style
 
 from mesh.tui import palette
+from mesh.tui.history import spark
 
 
 def styles() -> list[Style]:
@@ -22,6 +23,19 @@ def test_no_style_sets_a_background_or_a_colour_of_its_own() -> None:
         assert style.bgcolor is None
         assert style.color is None or style.color.type is ColorType.STANDARD
         assert style.color is None or style.color.name not in {"black", "white"}
+
+
+def test_every_sign_of_the_screen_has_one_for_a_plain_terminal() -> None:
+    marks = [
+        *palette.MEMBER_MARKS.values(),
+        *palette.TASK_MARKS.values(),
+        *palette.EVENT_MARKS.values(),
+        palette.BUSIEST,
+        palette.UNKNOWN,
+    ]
+    signs = {*(mark.symbol for mark in marks), *palette.TASK_BLOCKS.values(), *palette.bar(1, 2, 2)}
+    signs.update(*spark([n / 8 for n in range(9)], 1, 1.0))
+    assert all(sign.isascii() or ord(sign) in palette.ASCII for sign in signs)
 
 
 def test_signs_that_a_plain_terminal_gets_take_one_cell_each() -> None:

@@ -109,9 +109,15 @@ def test_wide_and_long_names_are_cut_in_their_middle(name: str) -> None:
 def test_values_of_unexpected_types_are_shown_as_empty() -> None:
     member: dict[str, object] = {key: [1] for key in member_json(2)}
     task: dict[str, object] = {"id": None, "argv": "text", "result": 3, "attempt": True}
-    board = board_of([member], tasks=[task, task], running=[{}])
+    lines = text_of(board_of([member], tasks=[task, task], running=[{}]), 80, 24)
+    assert lines[5].split() == ["│", "-", "·", "-", "│"]
+    assert not any(odd in line for line in lines for odd in ("[1]", "text", "True", "None"))
+
+
+def test_view_that_is_no_map_shows_an_empty_mesh() -> None:
+    board = small_board()
     board.fold({"view": "no map"})
-    assert len(text_of(board, 80, 24)) == 24
+    assert any("no members yet" in line for line in text_of(board, 80, 24))
 
 
 def test_frame_of_a_long_list_says_which_rows_are_seen() -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.tui.traffic import Traffic
+from mesh.tui.traffic import WINDOW_S, Traffic
 
 
 def test_rate_is_the_mean_of_the_last_ten_seconds() -> None:
     traffic = Traffic()
+    sent = received = 0.0
     for second in range(60):
-        traffic.note(float(second), 2.0 * second, 3.0 * second)
-    traffic.note(59.5, 120.0, 180.0)
-    assert traffic.rates() == pytest.approx((2.0 * 10 / 9.5, 3.0 * 10 / 9.5), rel=0.06)
+        traffic.note(float(second), sent, received)
+        is_calm = second >= 60 - 1 - WINDOW_S
+        sent += 2.0 if is_calm else 50.0
+        received += 3.0 if is_calm else 70.0
+    assert WINDOW_S == 10.0
+    assert traffic.rates() == (2.0, 3.0)
 
 
 def test_one_view_tells_no_rate_and_neither_does_the_same_one_again() -> None:
