@@ -26,7 +26,7 @@ FRESH_DEATH_S: Final = 600.0
 
 TASK_STATES: Final = ("ready", "leased", "done", "failed", "cancelled")
 
-_STATES: Final = {"suspect": "suspect", "dead": "dead", "leave": "left"}
+_VERDICTS: Final = {"suspect": "suspect", "dead": "dead", "leave": "left"}
 """The events that explain a member's state, and which state that is."""
 
 
@@ -117,7 +117,7 @@ class Board:
     def verdict(self, member: MemberRow) -> EventRow | None:
         """Return the latest event by which this member was suspected, declared dead, or left; or None."""
         found = self.verdicts.get(member.node_id) or self.verdicts.get(member.name)
-        is_current = found is not None and _STATES.get(found.kind) == member.state
+        is_current = found is not None and _VERDICTS.get(found.kind) == member.state
         return found if is_current else None
 
     def is_busiest(self, member: MemberRow) -> bool:
@@ -130,7 +130,7 @@ class Board:
             return False
         self.events_seen += 1
         self.events.appendleft(event)
-        if event.kind in _STATES and event.subject:
+        if event.kind in _VERDICTS and event.subject:
             self.verdicts.pop(event.subject, None)
             self.verdicts[event.subject] = event
             if len(self.verdicts) > MEMBERS_MAX:

@@ -9,6 +9,7 @@ from rich.segment import Segment
 
 from mesh.tui.board import Board
 from mesh.tui.cells import Line
+from mesh.tui.look import MEMBERS, TASKS
 from mesh.tui.member_page import is_about, member_page
 from mesh.tui.pages import happenings
 from mesh.tui.palette import DIM
@@ -26,9 +27,9 @@ class Details:
     @classmethod
     def open(cls, board: Board, pane: int, key: str, width: int, zone: tzinfo | None) -> Details:
         """Return the page of the row `key` of a pane; one that has gone meanwhile leaves a page that says so."""
-        if pane == 0:
+        if pane == MEMBERS:
             return _member(board, key, width, zone)
-        if pane == 1:
+        if pane == TASKS:
             return _task(board, key, width, zone)
         event = next((event for event in board.events if event.key == key), None)
         return _event(board, event, width, zone) if event else _gone("event", "this event")

@@ -70,7 +70,7 @@ class EventsPane:
         )
 
     def _spot(self, page: int) -> Spot:
-        return self.stance.spot.settled(self.keys, page, is_rolling=True)
+        return self.stance.spot.settled(self.keys, page, is_rolling=self.is_rolling)
 
 
 def event_line(event: EventRow, zone: tzinfo | None, *, is_full: bool = True) -> Line:

@@ -8,11 +8,10 @@ from typing import Final
 from rich.segment import Segment
 
 from mesh.tui.cells import Line, line_width, spread
-from mesh.tui.look import PANES, Look
+from mesh.tui.look import EVENTS, PANES, Look
 from mesh.tui.orders import MEMBER_ORDERS, TASK_ORDERS
 from mesh.tui.palette import BOLD, DIM, KEY
 
-_EVENTS: Final = 2
 _ON_PAGE: Final = (
     ("esc", "back"),
     ("↑↓", "scroll"),
@@ -66,11 +65,11 @@ class Footer:
             ("tab", "pane"),
             ("enter", "open"),
             ("/", "find"),
-            *(() if look.focus == _EVENTS else (("s", "sort"),)),
+            *(() if look.focus == EVENTS else (("s", "sort"),)),
             ("z", "panes" if look.is_zoomed else "zoom"),
             ("p", "go on" if look.is_paused else "pause"),
             ("↑↓", "row"),
-            *(() if look.focus == _EVENTS else (("S", f"sorted by {self._order()}"),)),
+            *(() if look.focus == EVENTS else (("S", f"sorted by {self._order()}"),)),
         )
 
     def _order(self) -> str:

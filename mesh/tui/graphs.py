@@ -19,7 +19,10 @@ _GAP: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class _Graph:
-    """One value: its sign and name, what it is now, its past, and what fills the graph at least."""
+    """One value: its sign and name, what it is now, its past, what fills the graph at least, its unit.
+
+    The `unit` is for one line, in which two rates share it; the `name` is for a graph of its own.
+    """
 
     sign: str
     name: str
@@ -27,7 +30,6 @@ class _Graph:
     past: Rates | Levels
     top_least: float
     style: Style
-
     unit: str
 
     @property
@@ -71,7 +73,7 @@ def graph_lines(board: Board, width: int) -> list[Line]:
 def _graphs(board: Board) -> list[_Graph]:
     past = board.history
     sent, received = board.traffic.rates() or (None, None)
-    done = next((value for value in past.done.last(1)), None)
+    (done,) = past.done.last(1)
     load = board.own.load if board.own else None
     style = YELLOW if load is None else load_style(load)
     return [

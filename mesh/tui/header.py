@@ -1,8 +1,8 @@
 """The lines at the top: which mesh and node this is, how both are, and what was in the last minutes.
 
     mesh 3f9a2c1b  node n1  127.0.0.1:7946                up 2h14m  v0.1.0
-    ● 5 alive  ◐ 0 suspect  ✗ 1 dead     ▲ busiest n4 3/4    ● healthy
-    ↑ 2.1 ▁▂▃▂  ↓ 2.8 ▂▂▃▂ packets/s   ✓ 3.4 ▁▅▇ tasks/s   load 0.2 ▁▁▂
+    ● 5 alive  ◐ 0 suspect  ✗ 1 dead     ▲ busiest n4 3/4 slots load 0.8  healthy
+    ↑ 2.1 ▁▂▃▂  ↓ 2.8 packets/s ▂▂▃▂  ✓ 3.4 tasks/s ▁▅▇  load 0.20 ▁▁▂
 
 On a high screen each sparkline becomes a graph of three lines under its name.
 """
@@ -24,6 +24,8 @@ from mesh.tui.palette import (
     BOLD,
     BUSIEST,
     DIM,
+    HEALTH_MAX,
+    HEALTH_OVERLOADED,
     MEMBER_MARKS,
     TITLE,
     YELLOW,
@@ -32,7 +34,6 @@ from mesh.tui.palette import (
 
 _SPARKS_HEIGHT: Final = 20
 _GRAPHS_HEIGHT: Final = 40
-_HEALTH_MAX: Final = 8
 
 
 def header_height(height: int) -> int:
@@ -126,5 +127,5 @@ class Header:
         style = health_style(health)
         if health <= 0:
             return [Segment("healthy ", style)]
-        word = "strained" if health < 4 else "overloaded"
-        return [Segment(f"{word} {min(health, _HEALTH_MAX)}/{_HEALTH_MAX} ", style)]
+        word = "strained" if health < HEALTH_OVERLOADED else "overloaded"
+        return [Segment(f"{word} {min(health, HEALTH_MAX)}/{HEALTH_MAX} ", style)]

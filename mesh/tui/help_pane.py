@@ -13,6 +13,8 @@ from mesh.tui.palette import (
     BOLD,
     BUSIEST,
     GREEN,
+    HEALTH_MAX,
+    HEALTH_OVERLOADED,
     KEY,
     MEMBER_MARKS,
     RED_BOLD,
@@ -55,8 +57,8 @@ _TASKS: Final = (
 
 _HEALTH: Final = (
     ("healthy", GREEN, "keeps its own time"),
-    ("strained", YELLOW, "1-3 of 8: is late"),
-    ("overloaded", RED_BOLD, "4-8: far too late"),
+    ("strained", YELLOW, f"1-{HEALTH_OVERLOADED - 1} of {HEALTH_MAX}: is late"),
+    ("overloaded", RED_BOLD, f"{HEALTH_OVERLOADED}-{HEALTH_MAX}: far too late"),
 )
 
 _LEFT_CELLS: Final = 44

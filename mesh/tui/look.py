@@ -1,7 +1,8 @@
 """What the user has done to the screen: where the cursor is, how lists are sorted and filtered, what is open.
 
-A value that knows nothing of members or tasks: every key makes a new one. What a key can move on, the
-rows of the focused pane and the lines of the open page, is handed in as the `Ground`.
+A value: every key makes a new one. It knows how many orders each list has, but nothing of what is shown:
+what a key can move on, the rows of the focused pane and the lines of the open page, is handed in as the
+`Ground`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from mesh.tui.pane import Sorting, Stance
 from mesh.tui.spots import Spot
 
 PANES: Final = ("members", "tasks", "events")
+MEMBERS, TASKS, EVENTS = range(len(PANES))
 ORDER_COUNTS: Final = (len(MEMBER_ORDERS), len(TASK_ORDERS), 1)
 
 _Item = TypeVar("_Item")
@@ -113,7 +115,7 @@ class Look:
         if key == "s":
             order = (sorting.order + 1) % ORDER_COUNTS[self.focus]
             return self._sorted(Sorting(order=order))
-        if key == "S" and self.focus < 2:
+        if key == "S" and self.focus != EVENTS:
             return self._sorted(replace(sorting, is_reversed=not sorting.is_reversed))
         if key == "/":
             return replace(self, is_typing=True)

@@ -29,7 +29,7 @@ from mesh.tui.palette import (
     bar,
     load_style,
 )
-from mesh.tui.pane import Sorting, Stance, count_note, fill, list_lines
+from mesh.tui.pane import Stance, count_note, fill, list_lines
 from mesh.tui.rows import MemberRow
 from mesh.tui.sentences import reason
 from mesh.tui.spots import Spot
@@ -83,8 +83,7 @@ class MembersPane:
         layout = lay_out(_columns(self.board), self.rows, width)
         sorting = self.stance.sorting
         order = MEMBER_ORDERS[sorting.order]
-        is_down = order.is_descending != sorting.is_reversed
-        arrow = "" if sorting == Sorting() else "▼" if is_down else "▲"
+        arrow = order.arrow(is_reversed=sorting.is_reversed)
         rows = list_lines(
             self.rows,
             lambda member: self._row(layout, member),
@@ -98,7 +97,7 @@ class MembersPane:
         return fill([layout.titles(order.column, arrow), *rows], width, height)
 
     def _spot(self, page: int) -> Spot:
-        return self.stance.spot.settled(self.keys, page, is_rolling=False)
+        return self.stance.spot.settled(self.keys, page, is_rolling=self.is_rolling)
 
     def _row(self, layout: Layout[MemberRow], member: MemberRow) -> Line:
         """Draw a member; why one is suspected or dead stands where the vitals of the living stand."""

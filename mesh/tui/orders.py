@@ -23,7 +23,7 @@ class Order(Generic[Row]):
     Attributes:
         name: what the footer calls it.
         column: the title of the column that it sorts by.
-        value: what is compared; None for a row that has no such value.
+        value: what is compared; None for a row that has no such value. Without it: the board's own order.
         is_descending: whether the greatest stands first unless reversed.
     """
 
@@ -31,6 +31,12 @@ class Order(Generic[Row]):
     column: str
     value: Callable[[Row], Any] | None = None
     is_descending: bool = False
+
+    def arrow(self, *, is_reversed: bool) -> str:
+        """Return which way the column stands; "" for the board's own order, as it comes."""
+        if self.value is None and not is_reversed:
+            return ""
+        return "▼" if self.is_descending != is_reversed else "▲"
 
     def arrange(self, rows: Sequence[Row], *, is_reversed: bool) -> Sequence[Row]:
         """Return `rows` in this order; equals stay in the order they come in. O(n log n)."""

@@ -130,8 +130,15 @@ def load_style(load: float) -> Style:
     return YELLOW if load <= 1.0 else RED
 
 
+HEALTH_MAX: Final = 8
+"""The worst health score that a node of the usual settings has."""
+
+HEALTH_OVERLOADED: Final = 4
+"""From this health score on a node is called overloaded: its probes take five times as long."""
+
+
 def health_style(health: int) -> Style:
-    """Return the colour of a health score: 0 is well, from 4 on this node is in trouble."""
+    """Return the colour of a health score: 0 is well, the more the worse."""
     if health <= 0:
         return GREEN
-    return YELLOW if health < 4 else RED_BOLD
+    return YELLOW if health < HEALTH_OVERLOADED else RED_BOLD

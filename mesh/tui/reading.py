@@ -17,6 +17,8 @@ Json: TypeAlias = Mapping[str, object]
 _ARGUMENTS_MAX: Final = 12
 _SAFE_ARGUMENT: Final = re.compile(r"[\w@%+=:,./-]+")
 _DIGITS: Final = re.compile(r"(\d+)")
+_NUMBER_MAX: Final = 1e19
+"""Unix time in ns and every signed 64-bit integer lie below it; what does not is no value."""
 
 
 def text(source: Json, key: str) -> str:
@@ -30,7 +32,7 @@ def number(source: Json, key: str) -> float | None:
     value = source.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if abs(value) < 1e19 else None
+    return float(value) if abs(value) < _NUMBER_MAX else None
 
 
 def whole(source: Json, key: str) -> int | None:

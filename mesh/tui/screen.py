@@ -23,7 +23,7 @@ from mesh.tui.footer import Footer
 from mesh.tui.frames import Edge, bottom, framed, side_by_side
 from mesh.tui.header import Header, header_height
 from mesh.tui.help_pane import HelpPane
-from mesh.tui.look import Ground, Look
+from mesh.tui.look import EVENTS, MEMBERS, TASKS, Ground, Look
 from mesh.tui.members_pane import MembersPane
 from mesh.tui.palette import DIM
 from mesh.tui.pane import Pane, fill
@@ -34,7 +34,6 @@ WIDTH_MIN: Final = 36
 HEIGHT_MIN: Final = 8
 _WIDE: Final = 140
 _THREE_PANES_HEIGHT: Final = 18
-_MEMBERS, _TASKS, _EVENTS = range(3)
 
 
 @dataclass(frozen=True)
@@ -90,9 +89,9 @@ class Screen:
     def _panes(self) -> tuple[Pane, Pane, Pane]:
         look = self.look
         return (
-            MembersPane(self.board, look.stance(_MEMBERS)),
-            TasksPane(self.board, look.stance(_TASKS)),
-            EventsPane(self.board, look.stance(_EVENTS), self.zone),
+            MembersPane(self.board, look.stance(MEMBERS)),
+            TasksPane(self.board, look.stance(TASKS)),
+            EventsPane(self.board, look.stance(EVENTS), self.zone),
         )
 
     @cached_property
@@ -140,14 +139,14 @@ class Screen:
             return self._page(self._details)
         if self._is_alone:
             return [*self._pane(self.look.focus, width), bottom(width)]
-        top = self._pane(_MEMBERS, width)
+        top = self._pane(MEMBERS, width)
         if width < _WIDE:
-            tasks = self._pane(_TASKS, width, is_first=False)
-            events = self._pane(_EVENTS, width, is_first=False)
+            tasks = self._pane(TASKS, width, is_first=False)
+            events = self._pane(EVENTS, width, is_first=False)
             return [*top, *tasks, *events, bottom(width)]
         left = width * 11 // 20
-        tasks = self._pane(_TASKS, left, is_first=False)
-        events = self._pane(_EVENTS, width - left + 1, is_first=False)
+        tasks = self._pane(TASKS, left, is_first=False)
+        events = self._pane(EVENTS, width - left + 1, is_first=False)
         return [*top, *side_by_side(tasks, events), bottom(width, left)]
 
     def _page(self, page: Details) -> list[Line]:

@@ -23,7 +23,6 @@ _PHRASES: Final[dict[str, str]] = {
     "warn": "warns",
 }
 
-
 _PLAIN_KINDS: Final = frozenset(
     {"found", "join", "return", "update", "suspect", "refute", "dead", "leave"}
 )
@@ -47,7 +46,7 @@ def sentence(event: EventRow) -> tuple[str, str]:
     return f"{event.observer or '?'} {phrase}{cause}", more
 
 
-_STATES: Final[dict[tuple[str, str], str]] = {
+_EXPLANATIONS: Final[dict[tuple[str, str], str]] = {
     (
         "dead",
         "silent",
@@ -66,7 +65,7 @@ _STATES: Final[dict[tuple[str, str], str]] = {
 
 def explanation(state: str, cause: str) -> str:
     """Return in plain words what a member's state means, "" for one that needs no explanation."""
-    return _STATES.get((state, cause)) or _STATES.get((state, ""), "")
+    return _EXPLANATIONS.get((state, cause)) or _EXPLANATIONS.get((state, ""), "")
 
 
 _BRIEFLY: Final[dict[tuple[str, str], str]] = {
@@ -80,7 +79,7 @@ _BRIEFLY: Final[dict[tuple[str, str], str]] = {
 
 
 def reason(state: str, cause: str, evidence: Sequence[str]) -> str:
-    """Return the same in one line, with the evidence."""
+    """Return in one line what a member's state means, with the evidence; "" when there is nothing to say."""
     words = _BRIEFLY.get((state, cause)) or _BRIEFLY.get((state, ""), "")
     known = "; ".join(evidence)
     return f"{words}: {known}" if words and known else words or known

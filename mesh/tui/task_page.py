@@ -57,11 +57,9 @@ def _state(board: Board, task: TaskRow) -> Line:
 def _attempts(board: Board, task: TaskRow, zone: tzinfo | None) -> list[Line]:
     attempts = [mapping(item) for item in listing(task.source.get("attempts"))]
     if not attempts:
-        known = task.state == "ready"
-        text_ = (
-            "none yet" if known else f"{task.keeper or 'its keeper'} knows them: it keeps the task"
-        )
-        return [[Segment(text_, DIM)]]
+        is_waiting = task.state == "ready"
+        whose = f"{task.keeper or 'its keeper'} knows them: it keeps the task"
+        return [[Segment("none yet" if is_waiting else whose, DIM)]]
     titles = f"{'TRY':>3}  {'ON':<16}  {'BEGAN':<8}  {'TOOK':>6}  {'END':<12}  WHY THERE"
     return [
         [Segment(titles, COLUMN)],
@@ -97,7 +95,9 @@ def _output(task: TaskRow, width: int) -> list[Line]:
                 lines += paragraph(piece, width)
     total = whole(result, "output_bytes")
     if total:
-        lines.append([Segment(f"{total} bytes in all; mesh task {task.id} shows more", DIM)])
+        lines.append(
+            [Segment(f"{total} bytes in all; mesh task {task.id} --output shows more", DIM)]
+        )
     return lines
 
 

@@ -17,7 +17,7 @@ from mesh.tui.columns import Column, lay_out
 from mesh.tui.filters import TASK_FIELDS, matching
 from mesh.tui.orders import TASK_ORDERS
 from mesh.tui.palette import DIM, PLAIN, TASK_BLOCKS, TASK_MARKS, UNKNOWN
-from mesh.tui.pane import Sorting, Stance, count_note, fill, list_lines
+from mesh.tui.pane import Stance, count_note, fill, list_lines
 from mesh.tui.rows import TaskRow
 from mesh.tui.spots import Spot
 
@@ -75,8 +75,7 @@ class TasksPane:
         layout = lay_out(_columns(self.board.at), self.rows, width)
         sorting = self.stance.sorting
         order = TASK_ORDERS[sorting.order]
-        is_down = order.is_descending != sorting.is_reversed
-        arrow = "" if sorting == Sorting() else "▼" if is_down else "▲"
+        arrow = order.arrow(is_reversed=sorting.is_reversed)
         rows = list_lines(
             self.rows,
             layout.row,
@@ -87,7 +86,7 @@ class TasksPane:
         return fill([counts, layout.titles(order.column, arrow), *rows], width, height)
 
     def _spot(self, page: int) -> Spot:
-        return self.stance.spot.settled(self.keys, page, is_rolling=False)
+        return self.stance.spot.settled(self.keys, page, is_rolling=self.is_rolling)
 
 
 def counts_line(counts: Mapping[str, int], width: int) -> Line:

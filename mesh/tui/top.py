@@ -187,7 +187,8 @@ class Top:
         if frozen is None:
             return ""
         missed = self._board.events_seen - frozen.events_seen
-        news = f", {missed} new event{'s'[: missed != 1]} since" if missed else ""
+        events = "event" if missed == 1 else "events"
+        news = f", {missed} new {events} since" if missed else ""
         away = f"; meanwhile the node is gone: {self._board.gone}" if self._board.gone else ""
         return f"PAUSED at {clock(frozen.at, None)}{news}{away}; p goes on"
 

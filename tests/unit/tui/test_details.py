@@ -126,7 +126,7 @@ def test_page_of_a_task_shows_every_try_and_the_last_of_its_output() -> None:
     text += page(board, "2", "enter", "page_down")
     assert "│ two \\x1b[31m" in text
     assert "│ no such file" in text
-    assert "5000 bytes in all; mesh task k3j5 shows more" in text
+    assert "5000 bytes in all; mesh task k3j5 --output shows more" in text
 
 
 def test_event_opens_what_it_is_about() -> None:

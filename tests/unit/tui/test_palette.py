@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.color import ColorType
 from rich.style import Style
 
+from mesh.membership.lifeguard import LifeguardConfig
 from mesh.tui import palette
 from mesh.tui.history import spark
 
@@ -36,6 +37,10 @@ def test_every_sign_of_the_screen_has_one_for_a_plain_terminal() -> None:
     signs = {*(mark.symbol for mark in marks), *palette.TASK_BLOCKS.values(), *palette.bar(1, 2, 2)}
     signs.update(*spark([n / 8 for n in range(9)], 1, 1.0))
     assert all(sign.isascii() or ord(sign) in palette.ASCII for sign in signs)
+
+
+def test_worst_health_is_that_of_the_usual_settings() -> None:
+    assert LifeguardConfig().health_max == palette.HEALTH_MAX
 
 
 def test_signs_that_a_plain_terminal_gets_take_one_cell_each() -> None:
