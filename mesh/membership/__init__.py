@@ -9,7 +9,7 @@ Where each part of the protocol lives:
   of this node · `doubt` when it had better not judge alone · `lifeguard` which of these are at work
 - news: `rumours` applying it · `refutation` what is said of this node itself · `dissemination` what is
   still to be told · `gossip` when, and to whom · `outbox` filling packets · `observed` how a change
-  reads as an event · `flaps` members that come and go · `pace` at most so many a second
+  reads as an event · `flaps` members that come and go
 - anti-entropy and healing: `sync` two members compare · `paging` what fits in a frame · `reconnect`
   trying the dead again · `seed_watch` seeds that nobody here knows
 - the way in: `joining` asking the seeds · `founding` who founds · `gate` answering who wants in

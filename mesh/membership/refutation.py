@@ -15,11 +15,11 @@ from typing import Final
 from mesh.core.effects import Emit, Persist, Stop
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NodeId, format_id
+from mesh.core.pace import Pace
 from mesh.membership.awareness import Awareness
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.identity import Identity
 from mesh.membership.outbox import Outbox
-from mesh.membership.pace import Pace
 from mesh.membership.table import MemberTable
 from mesh.wire.packet import encode_message
 from mesh.wire.records import Card, Cause, State

@@ -22,6 +22,7 @@ from typing import Final
 from mesh.core.effects import Emit
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NodeId, format_id
+from mesh.core.pace import Pace
 from mesh.membership.awareness import Awareness
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.flaps import FLAPS_MIN, WINDOW_S, Flaps
@@ -30,7 +31,6 @@ from mesh.membership.member import Change, Member
 from mesh.membership.names import Names
 from mesh.membership.observed import event_of
 from mesh.membership.outbox import Outbox
-from mesh.membership.pace import Pace
 from mesh.membership.probe_order import ProbeOrder
 from mesh.membership.profile import SwimConfig
 from mesh.membership.refutation import Refutation

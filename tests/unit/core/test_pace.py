@@ -1,6 +1,6 @@
 import pytest
 
-from mesh.membership.pace import Pace
+from mesh.core.pace import Pace
 
 
 def test_a_burst_is_let_through_and_then_the_rate() -> None:
