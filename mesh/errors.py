@@ -84,6 +84,10 @@ class ForeignStreamError(DecodeError, TransportError):
     """A stream carried what no node of Mesh sends: the peer's fault, and the stream is of no use any more."""
 
 
+class SealError(MeshError):
+    """The two ends of a stream do not share a key. The text says which side lacks what, in words for people."""
+
+
 class MeshUnreachable(MeshError):  # noqa: N818 - the name users know from the documents
     """No local node answers on the control socket. Exit code 3."""
 
