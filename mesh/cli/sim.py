@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SEED_MAX: Final = (1 << 63) - 1
 SWEEP_SEEDS_MAX: Final = 1_000_000
 NODES_DEFAULT: Final = 100
+JOBS_MAX: Final = 256
 FAULTS: Final = ("crash", "pause", "partition", "loss", "restart", "leave", "none", "mixed")
 _DRAWN: Final = ("duration", "loss", "delay")
 """What a mixed run draws from its seed."""
@@ -96,6 +97,19 @@ def _add_experiments(sim: Parser) -> None:
         help="lifeguard: detectors side by side, members blocked; scale: cost against size",
     )
     sim.add_argument("--quick", action="store_true", help="a smaller experiment")
+    sim.add_argument(
+        "--jobs",
+        metavar="N",
+        type=whole_number("--jobs", 1, JOBS_MAX),
+        default=1,
+        help="processes for --experiment lifeguard (default: 1; the result is the same)",
+    )
+    sim.add_argument(
+        "--journal",
+        metavar="FILE",
+        default=None,
+        help="keep each run of --experiment lifeguard in FILE, and do none that it has again",
+    )
     sim.add_argument(
         "--svg", metavar="FILE", default=None, help="write the figure of --experiment scale to FILE"
     )
@@ -173,13 +187,12 @@ def _run_experiment(options: argparse.Namespace) -> int:
 
     from mesh.cli.text import print_json
 
-    progress = complain if sys.stderr.isatty() else None
     if options.experiment == "lifeguard":
-        from mesh.sim import variants
+        from mesh.cli.lifeguard import run_lifeguard
 
-        cells = variants.run_lifeguard(options.seed, is_quick=options.quick, progress=progress)
-        text, data = variants.to_text(cells), [cell.to_json() for cell in cells]
-    elif options.experiment == "scale":
+        return run_lifeguard(options)
+    progress = complain if sys.stderr.isatty() else None
+    if options.experiment == "scale":
         from mesh.sim import scale
 
         points = scale.run_scale(options.seed, is_quick=options.quick, progress=progress)

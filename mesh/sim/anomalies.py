@@ -1,7 +1,7 @@
 """The Lifeguard paper's experiment: some members handle no message for a while, again and again.
 
     blocked members   |#### D ####|-- pause --|#### D ####|-- pause --| ...
-    everybody else    healthy all the time; six of them crash, one after the other
+    everybody else    healthy all the time; some of them crash, one after the other
 
 A blocked member's timers run, so it accuses whoever seems not to answer, and what it has to say leaves
 all at once when the block ends, its verdicts together with its suspicions. An accusation of a healthy
@@ -14,10 +14,9 @@ Source: after the evaluation in [Lifeguard §V]. Deviation: crashes happen durin
 from __future__ import annotations
 
 import statistics
-import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from mesh.core.events import EventKind
@@ -31,31 +30,59 @@ from mesh.sim.network import Conditions, Network
 from mesh.sim.world import Observed, World
 
 _SETTLE_S: Final = 5.0
-_CRASH_SHARES: Final = (0.15, 0.3, 0.45, 0.6, 0.75, 0.9)  # of the time of the anomalies
+_FIRST_CRASH: Final = 0.15  # of the time of the anomalies
+_LAST_CRASH: Final = 0.9
 _OBSERVED_AFTER_S: Final = 45.0  # what began before the end is seen through
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anomalies:
-    """How many of how many members are blocked, for how long at a time, with what pause, for how long in all."""
+    """How many of how many members are blocked, for how long at a time, and how many of the others crash."""
 
     members: int = 128
     blocked: int = 8
     block_s: float = 8.0
     pause_s: float = 4.0
     total_s: float = 40.0
+    crashes: int = 6
     profile: str = "lan"
     holds_sends: bool = True
     """Whether a blocked member's own messages wait as well, and all leave when the block ends."""
 
+    @property
+    def shortest_suspicion_s(self) -> float:
+        """The least that a suspicion lasts in this run, however many are held dead."""
+        healthy = self.members - self.blocked - self.crashes
+        return profile(self.profile).suspicion_s(healthy)
+
+    def crash_times_s(self) -> list[float]:
+        """Return when members crash, evenly spread over the time of the anomalies."""
+        step = (_LAST_CRASH - _FIRST_CRASH) / (self.crashes - 1)
+        return [self.total_s * (_FIRST_CRASH + step * place) for place in range(self.crashes)]
+
     def check(self) -> None:
-        """Raise ConfigError unless somebody is blocked and enough are healthy."""
-        most = self.members - 2 - len(_CRASH_SHARES)
+        """Raise ConfigError unless somebody is blocked, some crash, and enough are healthy."""
+        if self.crashes < 2:
+            raise ConfigError(f"at least 2 crashes are expected, found {self.crashes}")
+        most = self.members - 2 - self.crashes
         if not 1 <= self.blocked <= most:
             text = f"1 to {most} blocked of {self.members} members are expected"
             raise ConfigError(f"{text}, found {self.blocked}")
         if min(self.block_s, self.pause_s, self.total_s) <= 0:
             raise ConfigError(f"times above 0 are expected, found {self}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crash:
+    """Since when the healthy have held a victim dead for good, from its crash on; 0.0: from before.
+
+    None: not one of them ever did. `missing`: how many never did.
+    """
+
+    first_s: float | None
+    median_s: float | None
+    last_s: float | None
+    missing: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,47 +94,30 @@ class Harm:
     blocked_accused: int
     """Dead verdicts of healthy observers about blocked members: not false, not wanted either."""
 
-    detection_s: tuple[tuple[float, ...], ...]
-    """For each crash, when each healthy observer noticed it, from the crash on, sorted."""
-
-    missing: int
-    """How many healthy observers never noticed a crash, over all crashes."""
+    crashes: tuple[Crash, ...]
+    """In the order in which they happened."""
 
     packets: int
-    wall_s: float
-
-    @property
-    def first_s(self) -> float | None:
-        """When the first noticed a crash, the mean over the crashes; None: one was noticed by nobody."""
-        return _mean([min(seconds, default=None) for seconds in self.detection_s])
-
-    @property
-    def median_s(self) -> float | None:
-        """The median over the healthy, the mean over the crashes."""
-        medians = [statistics.median(seconds) if seconds else None for seconds in self.detection_s]
-        return _mean(medians)
-
-    @property
-    def last_s(self) -> float | None:
-        """When the last noticed a crash, the mean over the crashes; None if somebody never did."""
-        return None if self.missing else _mean([max(seconds) for seconds in self.detection_s])
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for programs."""
-        seconds = {"first_s": self.first_s, "median_s": self.median_s, "last_s": self.last_s}
-        return {
-            "false_at_healthy": self.false_at_healthy,
-            "false_in_total": self.false_in_total,
-            "blocked_accused": self.blocked_accused,
-            **{key: None if at_s is None else round(at_s, 3) for key, at_s in seconds.items()},
-            "missing": self.missing,
-            "packets": self.packets,
-        }
+        """Return it for programs; `from_json` reads it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Harm:
+        """Read what `to_json` returned."""
+        counts = ("false_at_healthy", "false_in_total", "blocked_accused", "packets")
+        crashes = tuple(Crash(**crash) for crash in data["crashes"])
+        return cls(crashes=crashes, **{name: data[name] for name in counts})
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.mean(known) if known and len(known) == len(values) else None
+def _crash_of(seconds: Sequence[float], healthy: int) -> Crash:
+    return Crash(
+        first_s=round(min(seconds), 3) if seconds else None,
+        median_s=round(statistics.median(seconds), 3) if seconds else None,
+        last_s=round(max(seconds), 3) if seconds else None,
+        missing=healthy - len(seconds),
+    )
 
 
 def run_anomalies(seed: int, anomalies: Anomalies, lifeguard: LifeguardConfig) -> Harm:
@@ -117,10 +127,9 @@ def run_anomalies(seed: int, anomalies: Anomalies, lifeguard: LifeguardConfig) -
         ConfigError: a setting is out of range.
     """
     anomalies.check()
-    began_s = time.perf_counter()
     run = _Run(seed, anomalies, lifeguard)
     run.run()
-    return run.harm(time.perf_counter() - began_s)
+    return run.harm()
 
 
 class _Run:
@@ -135,7 +144,7 @@ class _Run:
         self._crashed_s: dict[int, float] = {}
         self._false: Counter[bool] = Counter()  # by whether the observer was healthy
         self._blocked_accused = 0
-        self._noticed: dict[int, dict[int, float]] = {}  # by victim and observer
+        self._dead_since: dict[int, dict[int, float]] = {}  # by victim and healthy observer
         self._world.watchers.append(self._observe)
 
     def run(self) -> None:
@@ -144,12 +153,11 @@ class _Run:
         self._fleet.boot_acquainted(anomalies.members)
         world.run_for(_SETTLE_S)
         count = anomalies.blocked
-        chosen = self._rng.sample(world.hosts, count + len(_CRASH_SHARES))
+        chosen = self._rng.sample(world.hosts, count + anomalies.crashes)
         self._blocked = blocked = chosen[:count]
-        for victim, share in zip(chosen[count:], _CRASH_SHARES, strict=True):
-            self._noticed[victim.index] = {}
-            crash_s = world.loop.now_s + anomalies.total_s * share
-            world.loop.schedule(crash_s, self._crash, victim)
+        for victim, after_s in zip(chosen[count:], anomalies.crash_times_s(), strict=True):
+            self._dead_since[victim.index] = {}
+            world.loop.schedule(world.loop.now_s + after_s, self._crash, victim)
         end_s = world.loop.now_s + anomalies.total_s
         while world.loop.now_s < end_s:
             for host in blocked:
@@ -162,18 +170,21 @@ class _Run:
             world.run_for(anomalies.pause_s)
         world.run_for(_OBSERVED_AFTER_S)
 
-    def harm(self, wall_s: float) -> Harm:
+    def harm(self) -> Harm:
         """Return what was counted."""
-        crashes = [tuple(sorted(seen.values())) for seen in self._noticed.values()]
-        healthy = len(self._world.hosts) - len(self._blocked) - len(crashes)
+        healthy = len(self._world.hosts) - len(self._blocked) - len(self._dead_since)
+        crashes = [
+            _crash_of(
+                [max(0.0, at_s - self._crashed_s[victim]) for at_s in since.values()], healthy
+            )
+            for victim, since in self._dead_since.items()
+        ]
         return Harm(
             false_at_healthy=self._false[True],
             false_in_total=self._false[True] + self._false[False],
             blocked_accused=self._blocked_accused,
-            detection_s=tuple(crashes),
-            missing=sum(healthy - len(seconds) for seconds in crashes),
+            crashes=tuple(crashes),
             packets=sum(host.traffic.packets_sent for host in self._world.hosts),
-            wall_s=wall_s,
         )
 
     def _crash(self, victim: Host) -> None:
@@ -181,19 +192,29 @@ class _Run:
         self._world.crash(victim)
 
     def _observe(self, observed: Observed) -> None:
-        event = observed.event
-        identity = (
-            self._world.census.identity(event.member_id) if event.member_id is not None else None
-        )
-        if event.kind is not EventKind.DEAD or identity is None:
+        event, observer = observed.event, observed.observer
+        if event.kind not in {EventKind.DEAD, EventKind.RETURN} or event.member_id is None:
             return
-        subject, observer = identity.host, observed.observer
+        identity = self._world.census.identity(event.member_id)
+        if identity is None:
+            return
+        subject, is_dead = identity.host, event.kind is EventKind.DEAD
         is_healthy = observer not in self._blocked
-        if subject.node is None:
-            if is_healthy and observer.index not in self._noticed:  # who dies later is no witness
-                after_s = observed.at_s - self._crashed_s[subject.index]
-                self._noticed[subject.index].setdefault(observer.index, after_s)
-        elif subject in self._blocked:
+        if is_healthy and observer.index not in self._dead_since:  # who dies later is no witness
+            self._follow(subject, observer, observed.at_s if is_dead else None)
+        if not is_dead or subject.node is None:
+            return
+        if subject in self._blocked:
             self._blocked_accused += is_healthy
         else:
             self._false[is_healthy] += 1
+
+    def _follow(self, subject: Host, observer: Host, dead_at_s: float | None) -> None:
+        """Keep since when an observer holds one dead who crashes, or is to crash; None: it does not."""
+        since = self._dead_since.get(subject.index)
+        if since is None:
+            return
+        if dead_at_s is None:
+            since.pop(observer.index, None)
+        else:
+            since[observer.index] = dead_at_s
