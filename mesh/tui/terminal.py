@@ -144,9 +144,13 @@ class Terminal:
                 self._is_writing = False
 
     def suspend(self) -> None:
-        """Give the terminal back and stop, as Ctrl-Z asks; take it again when continued."""
+        """Give the terminal back and stop, as Ctrl-Z asks; take it again when continued.
+
+        The kernel does not stop a process that no shell could continue, as in a window that runs nothing else.
+        """
         self._give_back()
-        os.kill(os.getpid(), signal.SIGSTOP)
+        with _handled(signal.SIGTSTP, signal.SIG_DFL):
+            os.kill(os.getpid(), signal.SIGTSTP)
         self._take()
 
     def renew(self) -> None:
@@ -172,14 +176,25 @@ class Terminal:
         if not settings:
             return
         self._is_writing = False
-        with contextlib.suppress(termios.error, OSError):
-            if self._is_stuck:  # what it did not take makes room for what it must
-                termios.tcflush(self._fd_out, termios.TCOFLUSH)
-            termios.tcflow(self._fd_out, termios.TCOON)
-            os.write(self._fd_out, _LEAVE)
-        with contextlib.suppress(termios.error, OSError):
-            termios.tcflush(self.fd_in, termios.TCIFLUSH)
-            termios.tcsetattr(self.fd_in, termios.TCSANOW, settings)  # type: ignore[arg-type]  # what tcgetattr gave
+        # A shell may have it already: that must not stop what puts it right.
+        with _handled(signal.SIGTTOU, signal.SIG_IGN):
+            with contextlib.suppress(termios.error, OSError):
+                if self._is_stuck:  # what it did not take makes room for what it must
+                    termios.tcflush(self._fd_out, termios.TCOFLUSH)
+                termios.tcflow(self._fd_out, termios.TCOON)
+                os.write(self._fd_out, _LEAVE)
+            with contextlib.suppress(termios.error, OSError):
+                termios.tcflush(self.fd_in, termios.TCIFLUSH)
+                termios.tcsetattr(self.fd_in, termios.TCSANOW, settings)  # type: ignore[arg-type]  # what tcgetattr gave
+
+
+@contextlib.contextmanager
+def _handled(number: signal.Signals, handler: signal.Handlers) -> Iterator[None]:
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 @contextlib.contextmanager

@@ -124,6 +124,7 @@ class Top:
             self._size = self._terminal.size()
         elif number == signal.SIGTSTP:
             self._terminal.suspend()
+            self._redraw()
         elif number == signal.SIGCONT:
             self._terminal.renew()
             self._size = self._terminal.size()

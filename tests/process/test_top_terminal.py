@@ -30,11 +30,37 @@ DEADLINE_S = 20.0
 ENTERED = b"\x1b[?1049h"
 LEFT = b"\x1b[?25h\x1b[?1049l"
 
-# A session's leader has to take its terminal before the screen asks what it runs on.
+# A session's leader has to take its terminal before the screen asks what it runs on. "shelled": it then does
+# as a shell with job control does, and SIGUSR1 lets it take the terminal before it stops its job.
 LAUNCH = """
-import fcntl, sys, termios
+import fcntl, os, signal, sys, termios
 from pathlib import Path
+
+def be_shell(job):
+    def stop(*_):
+        os.tcsetpgrp(0, os.getpgrp())
+        os.kill(job, signal.SIGTSTP)
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    signal.signal(signal.SIGUSR1, stop)
+    while True:
+        status = os.waitpid(job, os.WUNTRACED)[1]
+        os.tcsetpgrp(0, os.getpgrp())
+        if not os.WIFSTOPPED(status):
+            sys.exit(os.waitstatus_to_exitcode(status))
+        print("the shell has it", flush=True)
+        sys.stdin.readline()
+        os.tcsetpgrp(0, job)
+        os.kill(job, signal.SIGCONT)
+
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+if sys.argv[2] == "shelled":
+    job = os.fork()
+    if job:
+        be_shell(job)
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpgrp())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
 from mesh.tui.screen import Screen
 from mesh.tui.top import run_top
 if sys.argv[2] == "broken":
@@ -306,21 +332,44 @@ def test_node_that_goes_away_is_waited_for(tmp_path: Path) -> None:
 def test_ctrl_z_gives_the_terminal_back_until_continued(
     server: ViewsServer, tmp_path: Path
 ) -> None:
-    with Seat(tmp_path) as seat:
+    with Seat(tmp_path, how="shelled") as seat:
         seat.wait_text("127.0.0.1:7948")
         seat.press(b"\x1a")
-        seat.read(lambda _: _is_stopped(seat.process.pid))
-        assert seat.is_given_back()
-        seat.process.send_signal(signal.SIGCONT)
+        came = seat.wait_text("the shell has it")
+        assert came.index(LEFT) < came.index(b"the shell has it")
+        assert termios.tcgetattr(seat.slave) == seat.before
+        seat.press(b"\n")
         seat.wait_text("127.0.0.1:7948")
         seat.press(b"q")
         assert seat.end() == 0
         assert seat.is_given_back()
 
 
-def _is_stopped(pid: int) -> bool:
-    found, status = os.waitpid(pid, os.WUNTRACED | os.WNOHANG)
-    return found == pid and os.WIFSTOPPED(status)
+def test_shell_that_takes_the_terminal_first_has_it_as_it_was(
+    server: ViewsServer, tmp_path: Path
+) -> None:
+    with Seat(tmp_path, how="shelled") as seat:
+        seat.wait_text("127.0.0.1:7948")
+        seat.process.send_signal(signal.SIGUSR1)
+        came = seat.wait_text("the shell has it")
+        assert LEFT in came
+        assert termios.tcgetattr(seat.slave) == seat.before
+        seat.press(b"\n")
+        seat.wait_text("127.0.0.1:7948")
+        seat.press(b"q")
+        assert seat.end() == 0
+
+
+def test_ctrl_z_where_no_shell_could_continue_it_stops_nothing(
+    server: ViewsServer, tmp_path: Path
+) -> None:
+    with Seat(tmp_path) as seat:
+        seat.wait_text("127.0.0.1:7948")
+        seat.press(b"\x1a")
+        seat.wait_text("127.0.0.1:7948")
+        seat.press(b"q")
+        assert seat.end() == 0
+        assert seat.is_given_back()
 
 
 def test_no_node_is_said_without_touching_the_terminal(tmp_path: Path) -> None:
