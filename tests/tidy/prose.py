@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from tests.tidy.source import ROOT, Source
 
-_CITATION = re.compile(r"\[([A-Za-z][A-Za-z-]*)(?:[ ,]*§[^\]]*)?\]")
-_SECTION = re.compile(r"§(\d+(?:\.\d+)*)")
-_KEY = re.compile(r"^\*\*\[([A-Za-z-]+)\]\*\*", re.MULTILINE)
+_CITATION = re.compile(r"\[([A-Za-z][A-Za-z0-9-]*)(?:[ ,]*§[^\]]*)?\]")
+_SECTION = re.compile(r"§((?:\d+|[IVX]+)(?:\.(?:\d+|[A-Z]\b))*)")
+_KEY = re.compile(r"^\*\*\[([A-Za-z][A-Za-z0-9-]*)\]\*\*", re.MULTILINE)
 _NOQA = re.compile(r"#\s*noqa\b(?P<rules>:\s*[A-Z]+[0-9]+(?:, ?[A-Z]+[0-9]+)*)?(?P<reason>.*)")
 _IGNORE = re.compile(r"#\s*type:\s*ignore(?P<rules>\[[a-z, -]+\])?(?P<reason>.*)")
 _FORMS = "# noqa: CODE - why; # type: ignore[code]  # why"

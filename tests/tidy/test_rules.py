@@ -85,7 +85,12 @@ HOUSE = [
     House(
         prose.citations,
         code,
-        ('"""A module.\n\nSource: [Nowhere §1].\n"""', '"""A module.\n\nSource: [SWIM §9.9].\n"""'),
+        (
+            '"""A module.\n\nSource: [Nowhere §1].\n"""',
+            '"""A module.\n\nSource: [SWIM §9.9].\n"""',
+            '"""A module.\n\nSource: [Lifeguard §IX.D].\n"""',
+            '"""A module.\n\nSource: [h12].\n"""',
+        ),
     ),
     House(
         prose.suppressions,
