@@ -351,8 +351,7 @@ def test_shell_that_takes_the_terminal_first_has_it_as_it_was(
     with Seat(tmp_path, how="shelled") as seat:
         seat.wait_text("127.0.0.1:7948")
         seat.process.send_signal(signal.SIGUSR1)
-        came = seat.wait_text("the shell has it")
-        assert LEFT in came
+        assert LEFT in seat.wait_text("the shell has it")
         assert termios.tcgetattr(seat.slave) == seat.before
         seat.press(b"\n")
         seat.wait_text("127.0.0.1:7948")
