@@ -40,6 +40,11 @@ def new_task_id(rng: random.Random) -> TaskId:
     return TaskId("".join(rng.choice(_ALPHABET) for _ in range(12)))
 
 
+def low32(value: int) -> int:
+    """Return the low 32 bits of an id or a boot: enough to tell whether it is the one that is meant."""
+    return value & 0xFFFF_FFFF
+
+
 def format_id(value: int) -> str:
     """Return the 16 hexadecimal digits by which people and JSON see a node or mesh id."""
     return f"{value:016x}"

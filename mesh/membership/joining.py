@@ -21,7 +21,7 @@ from typing import Final
 from mesh.core.address import Address
 from mesh.core.effects import Emit, Persist, Resolve, Stop
 from mesh.core.events import Event, EventKind
-from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id, new_mesh_id
+from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id, low32, new_mesh_id
 from mesh.core.limits import SEED_ADDRESSES_MAX
 from mesh.errors import DecodeError, ForeignMeshError, TransportError, VersionError
 from mesh.membership.founding import Founding
@@ -125,7 +125,8 @@ class Joining:
         if seed is None or self.is_done or not isinstance(tag, tuple):
             return
         if tag[0] == "verify":
-            self._on_verified(now, tag[1], tag[2], reply)
+            is_there = isinstance(reply, Ack) and sender == tag[2].node_id
+            self._on_verified(now, tag[1], tag[2], is_there=is_there)
         elif isinstance(reply, Waiting):
             self._failures[seed] = "belongs to no mesh yet either"
             self._on_waiting(now, sender, reply)
@@ -290,12 +291,11 @@ class Joining:
             return
         tag = ("verify", reply.code, holder)
         self._pending[tag] = seed
-        ping = Ping(self._round, holder.node_id, 0)
+        ping = Ping(self._round, low32(holder.node_id), 0)
         timeout_s = self._config.probe_timeout_s
         self._outbox.ask(holder.address, ping, tag, timeout_s, may_be_foreign=True)
 
-    def _on_verified(self, now: float, code: str, holder: Card, reply: object) -> None:
-        is_there = isinstance(reply, Ack) and reply.subject == holder.node_id
+    def _on_verified(self, now: float, code: str, holder: Card, *, is_there: bool) -> None:
         if is_there:
             self._on_conflict(now, code, holder)
         elif code == "same_id":

@@ -1,4 +1,4 @@
-"""Packets on their way out: each filled up with rumours to the datagram limit.
+"""Packets on their way out: each filled up with rumours to the limit.
 
 Every datagram that leaves takes news along (piggyback), so that an idle mesh spreads it without
 packets of its own. Outputs are collected in order and taken by the node.
@@ -17,7 +17,7 @@ from mesh.core.requests import Ask, Outgoing
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.identity import Identity
 from mesh.membership.table import MemberTable
-from mesh.wire.packet import DATAGRAM_BYTES_MAX, HEADER, encode_message, encode_packet
+from mesh.wire.packet import HEADER, PACKET_BYTES_MAX, encode_datagram, encode_message
 
 
 class Outbox:
@@ -34,13 +34,13 @@ class Outbox:
     def send(self, to: Address, *messages: object, about: NodeId | None = None) -> None:
         """Send messages in one datagram, filled up with rumours; `about` is on board already."""
         parts = [encode_message(message) for message in messages]
-        room = DATAGRAM_BYTES_MAX - HEADER.size - sum(map(len, parts))
+        room = PACKET_BYTES_MAX - HEADER.size - sum(map(len, parts))
         parts += self._news.take(room, self._table.size, about)
         self._post(to, parts)
 
     def gossip(self, to: Address) -> bool:
         """Send rumours alone; say whether there were any."""
-        parts = self._news.take(DATAGRAM_BYTES_MAX - HEADER.size, self._table.size)
+        parts = self._news.take(PACKET_BYTES_MAX - HEADER.size, self._table.size)
         if parts:
             self._post(to, parts)
         return bool(parts)
@@ -68,5 +68,5 @@ class Outbox:
 
     def _post(self, to: Address, parts: list[bytes]) -> None:
         identity = self._identity
-        data = encode_packet(identity.mesh_id, identity.node_id, parts)
+        data = encode_datagram(identity.mesh_id, identity.node_id, parts)
         self._out.append(SendDatagram(to, data))

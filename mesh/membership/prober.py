@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mesh.core.address import Address
-from mesh.core.ids import NodeId
+from mesh.core.ids import NodeId, low32
 from mesh.core.timers import Timers
 from mesh.membership.awareness import Awareness
 from mesh.membership.identity import Identity
@@ -147,15 +147,14 @@ class Prober:
 
     def on_ping(self, source: Address, message: Ping, *also: object) -> None:
         """Answer a ping for this node, with messages for the asker."""
-        if message.target == self._identity.node_id:
+        if message.target == low32(self._identity.node_id):
             self._outbox.send(source, self.ack(message.seq), *also)
         else:
             self.misdirected += 1
 
     def ack(self, seq: int) -> Ack:
         """Return this node's own ack."""
-        card = self._identity.card
-        return Ack(seq, card.node_id, card.boot, card.incarnation, self._identity.vitals)
+        return Ack(seq, NodeId(0), low32(self._identity.card.boot), self._identity.vitals)
 
     def on_ping_req(self, now: float, source: Address, message: PingReq) -> None:
         """Ping the target for the asker, and tell the asker in time if there is no answer."""
@@ -177,25 +176,24 @@ class Prober:
 
     def on_ack(self, now: float, sender: NodeId, message: Ack) -> None:
         """Take an ack: of the probe under way, or one to pass on."""
-        member = self._table.get(message.subject)
-        if member is not None and member.boot == message.boot:
+        subject = message.subject or sender
+        member = self._table.get(subject)
+        if member is not None and low32(member.boot) == message.boot:
             member.vitals = message.vitals
-            self.heard.append(message.subject)
+            self.heard.append(subject)
         probe = self._probe
-        if probe is not None and message.seq == probe.seq and message.subject == probe.node_id:
-            if sender == message.subject and member is not None and not probe.is_indirect:
+        if probe is not None and message.seq == probe.seq and subject == probe.node_id:
+            if sender == subject and member is not None and not probe.is_indirect:
                 member.measure(max(0.0, now - probe.sent_at))
             self._probe = None
             self._timers.cancel(_TIMEOUT)
             self._awareness.note(-1)
             return
         relay = self._relayed.get(message.seq)
-        if relay is not None and relay.target == message.subject:
+        if relay is not None and relay.target == subject:
             del self._relayed[message.seq]
             self._timers.cancel(message.seq)
-            passed_on = Ack(
-                relay.seq, message.subject, message.boot, message.incarnation, message.vitals
-            )
+            passed_on = Ack(relay.seq, subject, message.boot, message.vitals)
             self._outbox.send(relay.requester, passed_on)
 
     @property
@@ -207,7 +205,7 @@ class Prober:
         return self._config.probe_timeout_s * self._awareness.scale
 
     def _ping(self, seq: int, target: NodeId) -> Ping:
-        return Ping(seq, target, self._table.view_digest)
+        return Ping(seq, low32(target), self._table.view_digest)
 
     def _next_seq(self) -> int:
         self._seq = (self._seq + 1) & 0xFFFF_FFFF

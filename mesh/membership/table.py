@@ -77,8 +77,8 @@ class MemberTable:
 
     @property
     def view_digest(self) -> int:
-        """32 bits of `view_hash`, never 0: what fits into a ping."""
-        return (self.view_hash & 0xFFFF_FFFF) or 1
+        """16 bits of `view_hash`, never 0: what fits into a ping."""
+        return (self.view_hash & 0xFFFF) or 1
 
     @property
     def size(self) -> int:

@@ -26,7 +26,14 @@ from mesh.node.departure import Departure
 from mesh.node.roll import Roll
 from mesh.node.view import View, build_view
 from mesh.placement.live_view import LiveView
-from mesh.wire.packet import FRAME_BYTES_MAX, Packet, decode_packet, encode_message, encode_packet
+from mesh.wire.packet import (
+    FRAME_BYTES_MAX,
+    Packet,
+    decode_packet,
+    encode_datagram,
+    encode_message,
+    encode_packet,
+)
 from mesh.wire.records import Card, Vitals
 from mesh.wire.swim_messages import Join, Ping, Refused
 from mesh.work.commands import Submit, WorkCommand
@@ -322,7 +329,9 @@ class Node:
                 else:
                     refused.append(output)
             elif isinstance(output, Tell):
-                effects.append(SendDatagram(output.to, self._packet(output.message)))
+                mine, message = self.identity, encode_message(output.message)
+                data = encode_datagram(mine.mesh_id, mine.node_id, (message,))
+                effects.append(SendDatagram(output.to, data))
             else:
                 effects.append(output)
                 if isinstance(output, Stop):

@@ -25,6 +25,12 @@ VERSION: Final = 1
 VERSIONS: Final = (1, 1)  # the range spoken here, both inclusive
 HEADER: Final = struct.Struct(">BBQQ")
 DATAGRAM_BYTES_MAX: Final = 1400
+PACKET_BYTES_MAX: Final = DATAGRAM_BYTES_MAX - 48
+"""What a packet may take up in a datagram that leaves; the rest is kept for its seal.
+
+A seal takes 20 bytes, and 20 more while two nodes are new to each other.
+"""
+
 FRAME_BYTES_MAX: Final = 8 * 1024 * 1024
 MESSAGES_MAX: Final = 256  # in one packet
 
@@ -60,6 +66,21 @@ def encode_message(message: object) -> bytes:
 def encode_packet(mesh_id: MeshId, sender: NodeId, messages: Iterable[bytes]) -> bytes:
     """Return a packet of messages that are encoded already. The caller keeps to the size limit."""
     return HEADER.pack(MAGIC, VERSION, mesh_id, sender) + b"".join(messages)
+
+
+def encode_datagram(mesh_id: MeshId, sender: NodeId, messages: Iterable[bytes]) -> bytes:
+    """Return `encode_packet` for a datagram.
+
+    Raises:
+        LocalProtocolError: the packet is longer than PACKET_BYTES_MAX.
+    """
+    data = encode_packet(mesh_id, sender, messages)
+    if len(data) > PACKET_BYTES_MAX:
+        raise LocalProtocolError(
+            f"a packet of at most {PACKET_BYTES_MAX} bytes fits into a datagram, found {len(data)}: "
+            "send less at once, or ask on a stream"
+        )
+    return data
 
 
 def decode_packet(data: bytes, bytes_max: int = DATAGRAM_BYTES_MAX) -> Packet:

@@ -147,7 +147,6 @@ _card = s.keyword_struct(
     ("address", s.address),
     ("meta", metadata),
 )
-vitals = s.struct(Vitals, ("free_slots", s.uint(16)), ("load_pct", s.uint(8)))
 
 
 def _unpack_card(raw: Any) -> bytes:

@@ -21,12 +21,14 @@ from mesh.wire.records import Cause, Standing, Vitals
 class Ping:
     """'Are you there, `target`?' Sent by UDP, and by TCP as the fallback probe.
 
-    `view` is 32 bits of the hash of all living members that the sender knows (0: not to be
-    compared), so that two members notice at once that they know different things.
+    `target` is the low 32 bits of the id: nobody is looked up by it, it only shows whether the ping
+    reached whom it was meant for. `view` is 16 bits of the hash of all living members that the
+    sender knows (0: not to be compared), so that two members notice at once that they know
+    different things. Every byte here is sent by every member every second, for ever.
     """
 
     seq: int
-    target: NodeId
+    target: int
     view: int
 
 
@@ -41,13 +43,25 @@ class PingReq:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """'I am `subject`, in this boot and incarnation, this busy.' A relay passes it on unchanged but for `seq`."""
+    """'I am here, in this boot, this busy.' A relay passes it on under the asker's `seq`, with the subject's id.
+
+    `subject` 0: the sender itself. `boot` is its low 32 bits, to which session the vitals belong.
+    """
 
     seq: int
     subject: NodeId
     boot: int
-    incarnation: int
     vitals: Vitals
+
+    @property
+    def free_slots(self) -> int:
+        """Of the vitals, which lie flat in the message: a list of their own would cost a byte."""
+        return self.vitals.free_slots
+
+    @property
+    def load_pct(self) -> int:
+        """Of the vitals."""
+        return self.vitals.load_pct
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +186,10 @@ class SyncDelta:
     members: tuple[Standing, ...]
 
 
+def _build_ack(seq: int, subject: NodeId, boot: int, free_slots: int, load_pct: int) -> Ack:
+    return Ack(seq, subject, boot, Vitals(free_slots, load_pct))
+
+
 _id = s.nonzero(64)
 _boot = s.uint(48)
 _incarnation = s.uint(32)
@@ -182,17 +200,17 @@ MET_MAX = 256
 SYNC_BUCKETS = 64
 
 SCHEMAS: dict[int, tuple[type, s.Field]] = {
-    1: (Ping, s.struct(Ping, ("seq", _seq), ("target", _id), ("view", s.uint(32)))),
+    1: (Ping, s.struct(Ping, ("seq", _seq), ("target", s.uint(32)), ("view", s.uint(16)))),
     2: (PingReq, s.struct(PingReq, ("seq", _seq), ("target", _id), ("address", s.address))),
     3: (
         Ack,
         s.struct(
-            Ack,
+            _build_ack,
             ("seq", _seq),
-            ("subject", _id),
-            ("boot", _boot),
-            ("incarnation", _incarnation),
-            ("vitals", r.vitals),
+            ("subject", s.uint(64)),
+            ("boot", s.uint(32)),
+            ("free_slots", s.uint(16)),
+            ("load_pct", s.uint(8)),
         ),
     ),
     4: (Alive, s.struct(Alive, ("card", _card))),

@@ -14,7 +14,7 @@ from mesh.membership.dissemination import Dissemination, retransmit_limit
 from mesh.membership.probe_order import ProbeOrder
 from mesh.membership.profile import SwimConfig, lan, local
 from mesh.membership.table import MemberTable
-from mesh.wire.packet import DATAGRAM_BYTES_MAX, decode_packet
+from mesh.wire.packet import PACKET_BYTES_MAX, decode_packet
 from mesh.wire.records import State
 from mesh.wire.swim_messages import Alive, Suspect
 from tests.unit.membership.pump import Host, Pump, are_equal, card_bytes, node_id
@@ -163,7 +163,7 @@ def test_news_rides_on_the_probes_that_are_sent_anyway() -> None:
         assert all(
             any(not isinstance(m, Alive) for m in decode_packet(s.data).messages) for s in host.sent
         )
-        assert all(len(sent.data) <= DATAGRAM_BYTES_MAX for sent in host.sent)
+        assert all(len(sent.data) <= PACKET_BYTES_MAX for sent in host.sent)
 
 
 class NoStreams(Pump):

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from mesh.core.address import Address, split_host_port
-from mesh.core.ids import MeshId, NodeId
+from mesh.core.ids import MeshId, NodeId, low32
 from mesh.demo.witness import Witness
 from mesh.fleet.clearing import wait_until
 from mesh.fleet.fleet import Fleet, NodeProcess
@@ -54,7 +54,7 @@ def is_undisturbed(pair: tuple[NodeProcess, NodeProcess], shared_fleet: Fleet) -
 
 def ping_packet(node: NodeProcess, *, mesh_id: int | None = None, version: int = 1) -> bytes:
     status = node.call("status")
-    target = NodeId(int(status["node_id"], 16))
+    target = low32(int(status["node_id"], 16))
     of = int(status["mesh_id"], 16) if mesh_id is None else mesh_id
     packet = encode_packet(MeshId(of), NodeId(99), [encode_message(Ping(1, target, 0))])
     return bytes([packet[0], version]) + packet[2:]

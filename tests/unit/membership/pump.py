@@ -29,8 +29,8 @@ from mesh.membership.member import Member
 from mesh.membership.profile import SwimConfig, local
 from mesh.membership.swim import Swim
 from mesh.wire.packet import (
-    DATAGRAM_BYTES_MAX,
     FRAME_BYTES_MAX,
+    PACKET_BYTES_MAX,
     Packet,
     decode_packet,
     encode_message,
@@ -246,7 +246,7 @@ class Pump:
         host.swim.check_invariants()
         for output in outputs:
             if isinstance(output, SendDatagram):
-                assert len(output.data) <= DATAGRAM_BYTES_MAX
+                assert len(output.data) <= PACKET_BYTES_MAX
                 host.sent.append(output)
                 if self.rng.random() >= self.loss_ratio:
                     self._send(host.address, output)

@@ -1,5 +1,5 @@
 from mesh.membership.profile import lan
-from mesh.wire.packet import DATAGRAM_BYTES_MAX, decode_packet
+from mesh.wire.packet import PACKET_BYTES_MAX, decode_packet
 from mesh.wire.records import Cause, State
 from mesh.wire.swim_messages import Ack, Alive, Dead, Ping
 from tests.unit.membership.pump import Pump, card_bytes, packet
@@ -80,7 +80,7 @@ def test_datagrams_keep_to_the_limit_with_three_hundred_rumours_pending() -> Non
     pump.run(0.3)  # the pump asserts the limit on every datagram
     sizes = [len(sent.data) for sent in first.sent]
     assert sizes
-    assert DATAGRAM_BYTES_MAX - 200 < max(sizes) <= DATAGRAM_BYTES_MAX
+    assert PACKET_BYTES_MAX - 200 < max(sizes) <= PACKET_BYTES_MAX
 
 
 def test_largest_card_travels_beside_a_ping() -> None:

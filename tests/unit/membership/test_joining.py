@@ -3,7 +3,7 @@ import pytest
 from mesh.core.address import Address
 from mesh.core.effects import Persist, Stop
 from mesh.core.events import EventKind
-from mesh.core.ids import NO_MESH, MeshId
+from mesh.core.ids import NO_MESH, MeshId, NodeId
 from mesh.core.requests import Ask
 from mesh.errors import DecodeError, ForeignMeshError, TransportError, VersionError
 from mesh.membership.joining import REPEAT_S
@@ -88,7 +88,7 @@ def test_reasons_in_another_order_are_not_said_again() -> None:
     pump.names = {str(address(n)): () for n in (7, 8, 9)}
     host = pump.add(2, 7, 8, 9)
     for order in ((7, 8, 9), (9, 8, 7), (8, 9, 7)):  # the answers of each round, by hand
-        pump.run_until(lambda: bool(host.swim._joining._pending), 5.0)
+        pump.run_until(lambda: bool(host.swim._entrance._joining._pending), 5.0)
         pump.flight.clear()
         for number in order:
             pump._resolved(host, str(address(number)), ())
@@ -279,7 +279,7 @@ def test_waiting_with_broken_cards_does_not_get_past_the_wire() -> None:
 
 def test_reply_that_makes_no_sense_is_said_and_waited_out() -> None:
     host, ask = _asking()
-    ack = Ack(1, node_id(1), 1, 0, host.swim.identity.vitals)
+    ack = Ack(1, NodeId(0), 1, host.swim.identity.vitals)
     outputs = host.swim.handle_reply(101.0, ask.tag, Packet(NO_MESH, node_id(1), (ack,)))
     assert not any(isinstance(o, Stop) for o in outputs)
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from mesh.core.effects import SendDatagram
+from mesh.core.ids import NodeId, low32
 from mesh.core.requests import Ask, Outgoing
 from mesh.membership.lifeguard import plain_swim
 from mesh.membership.prober import RELAYS_MAX
@@ -54,7 +55,7 @@ def test_answered_ping_measures_the_round_trip_and_the_vitals(pump: Pump) -> Non
 def test_ping_for_another_node_is_not_answered(pump: Pump) -> None:
     first, second = pump.mesh(2)
     outputs = first.swim.handle_packet(
-        pump.now, second.address, packet(second, Ping(7, node_id(99), 0))
+        pump.now, second.address, packet(second, Ping(7, low32(node_id(99)), 0))
     )
     assert messages(outputs, Ack) == []
     assert first.swim.counters["ignored_misdirected"] == 1
@@ -67,7 +68,7 @@ def test_silence_is_asked_about_through_others_and_over_tcp(pump: Pump) -> None:
     outputs = hosts[0].swim.handle_timeout(pump.now)
     requests = messages(outputs, PingReq)
     assert len({to for to, _ in requests}) == pump.config.indirect_probes
-    assert all(isinstance(r, PingReq) and r.target == ping.target for _, r in requests)
+    assert all(isinstance(r, PingReq) and low32(r.target) == ping.target for _, r in requests)
     asks = [o for o in outputs if isinstance(o, Ask)]
     assert [type(ask.message) for ask in asks] == [Ping]
 
@@ -79,9 +80,9 @@ def test_indirect_ack_under_the_askers_number_ends_the_probe(pump: Pump) -> None
     ((to, ping),) = messages(outputs, Ping)
     assert to == third.address
     assert isinstance(ping, Ping)
-    ack = Ack(ping.seq, third.node_id, 1, 0, Vitals(1, 0))
+    ack = Ack(ping.seq, NodeId(0), 1, Vitals(1, 0))
     outputs = second.swim.handle_packet(pump.now, third.address, packet(third, ack))
-    assert messages(outputs, Ack) == [(first.address, Ack(77, third.node_id, 1, 0, Vitals(1, 0)))]
+    assert messages(outputs, Ack) == [(first.address, Ack(77, third.node_id, 1, Vitals(1, 0)))]
     again = second.swim.handle_packet(pump.now, third.address, packet(third, ack))
     assert messages(again, Ack) == []
 
@@ -104,16 +105,39 @@ def test_member_that_loses_udp_only_is_never_suspected(pump: Pump) -> None:
 def test_ack_of_another_probe_does_not_end_this_one(pump: Pump) -> None:
     first, second = pump.mesh(2)
     ping = next_probe(pump, first)
-    for seq, subject in ((ping.seq + 1, second.node_id), (ping.seq, node_id(9))):
-        ack = Ack(seq, subject, 1, 0, Vitals(1, 0))
+    for seq, subject in ((ping.seq + 1, NodeId(0)), (ping.seq, node_id(9))):
+        ack = Ack(seq, subject, 1, Vitals(1, 0))
         first.swim.handle_packet(pump.now, second.address, packet(second, ack))
     assert first.swim._prober._probe is not None
+
+
+def test_ack_in_the_name_of_its_sender_ends_no_probe_of_another(pump: Pump) -> None:
+    first, second, third = pump.mesh(3)
+    ping = next_probe(pump, first)
+    other = third if ping.target == low32(second.node_id) else second
+    ack = Ack(ping.seq, NodeId(0), 1, Vitals(1, 0))
+    first.swim.handle_packet(pump.now, other.address, packet(other, ack))
+    assert first.swim._prober._probe is not None
+
+
+def test_vitals_of_another_session_are_not_taken(pump: Pump) -> None:
+    first, second = pump.mesh(2)
+    pump.run(1.0)
+    first.swim.handle_packet(
+        pump.now, second.address, packet(second, Ack(1, NodeId(0), 2, Vitals(9, 9)))
+    )
+    assert first.knows(second).vitals != Vitals(9, 9)
+
+
+def test_numbers_of_probes_begin_anywhere_in_32_bits() -> None:
+    starts = [next_probe(pump, pump.mesh(2)[0]).seq for pump in (Pump(seed=n) for n in range(20))]
+    assert len({seq >> 24 for seq in starts}) > 10
 
 
 def test_target_that_is_declared_dead_in_the_middle_is_not_suspected_again(pump: Pump) -> None:
     first, second, third = pump.mesh(3)
     ping = next_probe(pump, first)
-    target = second if ping.target == second.node_id else third
+    target = second if ping.target == low32(second.node_id) else third
     other = third if target is second else second
     verdict = Dead(target.node_id, 1, 0, Cause.CRASHED, other.node_id)
     first.swim.handle_packet(pump.now, other.address, packet(other, verdict))
@@ -140,12 +164,12 @@ def test_called_late_for_both_at_once_those_just_asked_get_their_time() -> None:
     pump = Pump(config=replace(local(), lifeguard=plain_swim()))
     first, second, _ = pump.mesh(3)
     ping = next_probe(pump, first)
-    target = next(h for h in pump.hosts if h.node_id == ping.target)
+    target = next(h for h in pump.hosts if low32(h.node_id) == ping.target)
     pump.now += 2 * pump.config.probe_interval_s
     outputs = first.swim.handle_timeout(pump.now)
     assert messages(outputs, PingReq)
     assert first.state_of(target) is State.ALIVE
-    ack = Ack(ping.seq, target.node_id, 1, 0, Vitals(1, 0))
+    ack = Ack(ping.seq, target.node_id, 1, Vitals(1, 0))
     first.swim.handle_packet(pump.now, second.address, packet(second, ack))
     pump.now += pump.config.probe_interval_s
     first.swim.handle_timeout(pump.now)

@@ -2,6 +2,7 @@ import dataclasses
 
 import pytest
 
+from mesh.core.ids import low32
 from mesh.membership.profile import local
 from mesh.wire.packet import decode_packet
 from mesh.wire.records import Cause, State
@@ -11,7 +12,7 @@ from tests.unit.membership.pump import Host, Pump, are_equal, card_bytes, node_i
 
 def pings_to(host: Host, other: Host) -> int:
     return sum(
-        isinstance(message, Ping) and message.target == other.node_id
+        isinstance(message, Ping) and message.target == low32(other.node_id)
         for sent in host.sent
         for message in decode_packet(sent.data).messages
     )

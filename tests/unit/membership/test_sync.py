@@ -1,5 +1,6 @@
 import pytest
 
+from mesh.core.ids import NodeId, low32
 from mesh.errors import TransportError
 from mesh.membership.sync import SYNCS_MAX
 from mesh.wire.packet import Packet, encode_message
@@ -74,7 +75,7 @@ def test_stranger_who_speaks_is_met(pump: Pump) -> None:
     other = Pump(5)
     stranger = other.add(9, mesh_id=first.swim.identity.mesh_id)
     pump.hosts.append(stranger)
-    pump.at_host(first, stranger, Ping(1, first.node_id, 0))
+    pump.at_host(first, stranger, Ping(1, low32(first.node_id), 0))
     pump.run(1.0)
     assert are_equal([first, second, stranger])
     assert len(first.swim.table) == 3
@@ -98,7 +99,7 @@ def test_exchanges_under_way_are_bounded_and_all_end(pump: Pump) -> None:
     first, second = pump.mesh(2)
     for number in range(20, 60):
         pump.cut = lambda _a, to: to != second.address
-        stray = packet(second, Ping(1, first.node_id, 0))
+        stray = packet(second, Ping(1, low32(first.node_id), 0))
         stranger = Packet(stray.mesh_id, node_id(number), stray.messages)
         pump._carry_out(first, first.swim.handle_packet(pump.now, address(number), stranger))
     assert len(first.swim._sync._open) == SYNCS_MAX
@@ -112,7 +113,7 @@ def test_exchanges_under_way_are_bounded_and_all_end(pump: Pump) -> None:
     [
         TransportError("timed out"),
         SyncBuckets(b"short"),
-        Ack(1, node_id(2), 1, 0, Vitals(1, 0)),
+        Ack(1, NodeId(0), 1, Vitals(1, 0)),
         SyncSame(),
     ],
 )
@@ -193,6 +194,6 @@ def test_views_that_differ_for_ever_cost_one_exchange_a_period(pump: Pump) -> No
     pump.run(10.0)
     before = syncs(first)
     for _ in range(50):
-        pump.at_host(first, second, Ping(1, first.node_id, 12345))
+        pump.at_host(first, second, Ping(1, low32(first.node_id), 12345))
         pump.run(0.02)
     assert 1 <= syncs(first) - before <= 1.0 / first.swim._config.probe_interval_s + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mesh.core.effects import Emit, Persist, SendDatagram, StartExchange, StartProcess
+from mesh.core.ids import NodeId, low32
 from mesh.membership.swim import Swim
 from mesh.node.node import Node
 from mesh.wire import swim_messages, work_messages
@@ -51,9 +52,9 @@ from tests.unit.node.talk import NOW, ask, started, submit, tell
 
 OFFER = Offer(Spec(task_id="t", argv=("true",)), 1, 1)
 EXAMPLES: tuple[object, ...] = (
-    Ping(1, node_id(1), 0),
+    Ping(1, low32(node_id(1)), 0),
     PingReq(1, node_id(3), address(3)),
-    Ack(1, node_id(2), 1, 0, Vitals(1, 30)),
+    Ack(1, NodeId(0), 1, Vitals(1, 30)),
     Alive(card_bytes(3)),
     Suspect(node_id(2), 1, 0, node_id(3)),
     Nack(1),

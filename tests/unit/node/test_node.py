@@ -15,7 +15,7 @@ from mesh.core.effects import (
     StartProcess,
 )
 from mesh.core.events import EventKind
-from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id
+from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id, low32
 from mesh.core.requests import Outgoing
 from mesh.errors import TransportError
 from mesh.node.commands import Leave, SetLoad
@@ -94,11 +94,11 @@ def test_two_of_one_name_are_told_apart() -> None:
     [
         (b"", "dropped_garbage"),
         (b"GET / HTTP/1.1\r\n\r\n", "dropped_garbage"),
-        (from_host(2, Ping(1, node_id(1), 0))[:-1], "dropped_garbage"),
-        (b"M\x09" + from_host(2, Ping(1, node_id(1), 0))[2:], "dropped_version"),
-        (from_host(2, Ping(1, node_id(1), 0), mesh_id=MeshId(5)), "dropped_foreign_mesh"),
-        (from_host(2, Ping(1, node_id(1), 0), mesh_id=NO_MESH), "dropped_foreign_mesh"),
-        (from_host(1, Ping(1, node_id(1), 0)), "dropped_own"),
+        (from_host(2, Ping(1, low32(node_id(1)), 0))[:-1], "dropped_garbage"),
+        (b"M\x09" + from_host(2, Ping(1, low32(node_id(1)), 0))[2:], "dropped_version"),
+        (from_host(2, Ping(1, low32(node_id(1)), 0), mesh_id=MeshId(5)), "dropped_foreign_mesh"),
+        (from_host(2, Ping(1, low32(node_id(1)), 0), mesh_id=NO_MESH), "dropped_foreign_mesh"),
+        (from_host(1, Ping(1, low32(node_id(1)), 0)), "dropped_own"),
         (from_host(2, SyncRoot(1)), "dropped_misplaced"),
     ],
 )
@@ -115,7 +115,7 @@ def test_datagram_that_is_not_for_this_node_is_counted_and_changes_nothing(
 
 def test_request_of_another_version_is_refused_with_both_versions() -> None:
     node = started()
-    data = b"M\x09" + from_host(2, Ping(1, node_id(1), 0))[2:]
+    data = b"M\x09" + from_host(2, Ping(1, low32(node_id(1)), 0))[2:]
     reply, effects = node.handle_request(NOW, address(2), data)
     refusal = decode_packet(reply).messages[0]
     assert isinstance(refusal, Refused)
@@ -128,7 +128,7 @@ def test_request_of_another_version_is_refused_with_both_versions() -> None:
 def test_request_that_is_garbage_gets_no_reply() -> None:
     node = started()
     assert node.handle_request(NOW, address(2), b"\x00" * 40) == (b"", [])
-    two = from_host(2, Ping(1, node_id(1), 0), Ping(2, node_id(1), 0))
+    two = from_host(2, Ping(1, low32(node_id(1)), 0), Ping(2, low32(node_id(1)), 0))
     assert node.handle_request(NOW, address(2), two) == (b"", [])
     broken = from_host(9, Join(b"\x01", 0, 0, ()), mesh_id=NO_MESH)
     assert node.handle_request(NOW, address(9), broken) == (b"", [])
@@ -149,7 +149,7 @@ def test_join_of_another_mesh_is_refused_and_of_none_is_welcome() -> None:
 def test_seeking_node_answers_only_what_strangers_may_ask(mesh_id: MeshId) -> None:
     node = started(mesh_id=NO_MESH, seeds=("there:1",))
     assert isinstance(ask(node, 9, Join(card_bytes(9), 0, 0, ()), mesh_id)[0], Waiting)
-    assert isinstance(ask(node, 9, Ping(1, node_id(1), 0), mesh_id)[0], Ack)
+    assert isinstance(ask(node, 9, Ping(1, low32(node_id(1)), 0), mesh_id)[0], Ack)
     offer = SyncOffer((0,), ())
     spec = Spec(task_id="t", argv=("true",))
     for message in (SyncRoot(1), offer, TaskQuery(""), Offer(spec, 1, 1)):
@@ -207,7 +207,7 @@ def test_work_of_one_that_died_is_not_offered_to_one_that_died_with_it() -> None
 def test_vitals_in_an_ack_reach_the_view() -> None:
     node = started()
     tell(node, 2, Alive(card_bytes(2, meta=Metadata(slots=4))))
-    tell(node, 2, Ack(9, node_id(2), 1, 0, Vitals(1, 30)))
+    tell(node, 2, Ack(9, NodeId(0), 1, Vitals(1, 30)))
     member = next(m for m in node.view(NOW).members if m["name"] == "host-2")
     assert (member["used"], member["load"]) == (3, 0.3)
 
@@ -216,7 +216,7 @@ def test_own_vitals_say_how_busy_this_node_is() -> None:
     node = started()
     submit(node)
     node.handle_command(NOW, SetLoad(55))
-    reply, _ = ask(node, 2, Ping(1, node_id(1), 0))
+    reply, _ = ask(node, 2, Ping(1, low32(node_id(1)), 0))
     assert isinstance(reply, Ack)
     assert reply.vitals == Vitals(1, 55)
 
@@ -225,8 +225,8 @@ def test_node_that_has_left_hears_nothing() -> None:
     node = started()
     node.handle_command(NOW, Leave("asked to"))
     assert len(run_until_stop(node)) == 1
-    assert tell(node, 2, Ping(1, node_id(1), 0)) == []
-    assert ask(node, 2, Ping(1, node_id(1), 0)) == (None, [])
+    assert tell(node, 2, Ping(1, low32(node_id(1)), 0)) == []
+    assert ask(node, 2, Ping(1, low32(node_id(1)), 0)) == (None, [])
 
 
 def test_calling_early_late_and_twice_is_harmless() -> None:
@@ -261,7 +261,7 @@ def test_work_hears_of_a_death_that_was_refuted_in_the_same_datagram(
 def test_vitals_that_came_in_over_tcp_reach_placement_too() -> None:
     node = started()
     tell(node, 2, Alive(card_bytes(2)))
-    ack = Ack(1, node_id(2), 1, 0, Vitals(0, 90))
+    ack = Ack(1, NodeId(0), 1, Vitals(0, 90))
     node._swim._prober.on_ack(NOW, node_id(2), ack)
     node.handle_timeout(NOW)
     live = node._live.get(node_id(2))

@@ -8,24 +8,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mesh.core.ids import MeshId, NodeId
-from mesh.errors import DecodeError, RemoteProtocolError, VersionError
+from mesh.errors import DecodeError, LocalProtocolError, RemoteProtocolError, VersionError
 from mesh.wire.packet import (
     DATAGRAM_BYTES_MAX,
     FRAME_BYTES_MAX,
     HEADER,
     MAGIC,
     MESSAGES_MAX,
+    PACKET_BYTES_MAX,
     VERSION,
     VERSIONS,
     Packet,
     decode_packet,
+    encode_datagram,
     encode_message,
     encode_packet,
 )
-from mesh.wire.swim_messages import Ping, Refused, SyncSame
+from mesh.wire.records import CARD_BYTES_MAX, Cause, Vitals
+from mesh.wire.swim_messages import Ack, Alive, Dead, Ping, Refused, Suspect, SyncSame
 from tests.unit.wire.strategies import messages
 
-PING = encode_message(Ping(1, NodeId(2), 0))
+PING = encode_message(Ping(1, 2, 0))
 SAME = encode_message(SyncSame())
 
 
@@ -96,6 +99,25 @@ def test_a_datagram_may_be_exactly_as_long_as_the_limit() -> None:
     assert len(decode_packet(data).messages) == 3
     with pytest.raises(DecodeError, match="at most 1400 bytes are expected, found 1401"):
         decode_packet(data + b"x")
+
+
+def test_a_packet_for_a_datagram_keeps_room_for_a_seal() -> None:
+    assert PACKET_BYTES_MAX == DATAGRAM_BYTES_MAX - 48
+    room = PACKET_BYTES_MAX - HEADER.size
+    assert len(encode_datagram(MeshId(1), NodeId(2), [bytes(room)])) == PACKET_BYTES_MAX
+    with pytest.raises(LocalProtocolError, match=r"at most 1352 bytes fits .* found 1353"):
+        encode_datagram(MeshId(1), NodeId(2), [bytes(room + 1)])
+
+
+def test_the_largest_card_fits_beside_a_probe_and_what_it_must_carry() -> None:
+    most = 2**32 - 1
+    card = encode_message(Alive(bytes(CARD_BYTES_MAX)))
+    beside = [
+        Ack(most, NodeId(2**64 - 1), most, Vitals(2**16 - 1, 255)),
+        Suspect(NodeId(2**64 - 1), 2**48 - 1, most, NodeId(2**64 - 1)),
+        Dead(NodeId(2**64 - 1), 2**48 - 1, most, Cause.ENDED, NodeId(2**64 - 1)),
+    ]
+    encode_datagram(MeshId(1), NodeId(2), [card, *map(encode_message, beside)])
 
 
 def test_a_packet_holds_a_bounded_number_of_messages() -> None:
