@@ -12,6 +12,6 @@ Where each part of the protocol lives:
   reads as an event · `flaps` members that come and go
 - anti-entropy and healing: `sync` two members compare · `paging` what fits in a frame · `reconnect`
   trying the dead again · `seed_watch` seeds that nobody here knows
-- the way in: `joining` asking the seeds · `founding` who founds · `gate` answering who wants in
+- the way in, composed by `entrance`: `joining` asking the seeds · `founding` who founds · `gate` answering who wants in
 - `profile` every timing knob and the presets · `swim` the composition: dispatch and timers, and leaving
 """

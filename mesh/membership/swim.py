@@ -17,11 +17,9 @@ from mesh.core.requests import Outgoing
 from mesh.errors import LocalProtocolError
 from mesh.membership.awareness import Awareness
 from mesh.membership.dissemination import Dissemination
-from mesh.membership.founding import Founding
-from mesh.membership.gate import Gate
+from mesh.membership.entrance import Entrance, Wishes
 from mesh.membership.gossip import Gossip
 from mesh.membership.identity import Identity
-from mesh.membership.joining import Joining
 from mesh.membership.member import Change
 from mesh.membership.outbox import Outbox
 from mesh.membership.probe_order import ProbeOrder
@@ -29,7 +27,6 @@ from mesh.membership.prober import Prober
 from mesh.membership.profile import SwimConfig
 from mesh.membership.reconnect import Reconnect
 from mesh.membership.rumours import Rumours
-from mesh.membership.seed_watch import SeedWatch
 from mesh.membership.sync import Sync
 from mesh.membership.table import MemberTable
 from mesh.membership.vigil import Vigil
@@ -47,7 +44,6 @@ from mesh.wire.swim_messages import (
     Suspect,
     SyncOffer,
     SyncRoot,
-    Welcome,
 )
 
 TOLD_DIRECTLY_MAX: Final = 64
@@ -110,28 +106,15 @@ class Swim:
         self._gossip = Gossip(config=config, table=table, news=news, outbox=outbox, rng=rng)
         self._sync = Sync(config=config, table=table, rumours=self.rumours, outbox=outbox, rng=rng)
         self._reconnect = Reconnect(config=config, table=table, rng=rng)
-        self._way_in(rng, seeds, expect, is_name_given=is_name_given)
-
-    def _way_in(
-        self, rng: random.Random, seeds: tuple[str, ...], expect: int, *, is_name_given: bool
-    ) -> None:
-        """Build what asks the seeds and what answers at the door."""
-        config, identity, table, outbox = self._config, self.identity, self.table, self._outbox
-        self._seed_watch = SeedWatch(
-            config=config, identity=identity, table=table, outbox=outbox, rng=rng, seeds=seeds
-        )
-        self._founding = Founding(expect, config.join_retry_s)
-        self._joining = Joining(
+        self._entrance = Entrance(
             config=config,
             identity=identity,
-            outbox=outbox,
-            rng=rng,
-            seeds=seeds,
-            founding=self._founding,
             table=table,
-            is_name_given=is_name_given,
+            outbox=outbox,
+            rumours=self.rumours,
+            rng=rng,
+            wishes=Wishes(seeds=seeds, expect=expect, is_name_given=is_name_given),
         )
-        self._gate = Gate(identity, table, self.rumours)
         self._on_datagram: dict[type, Any] = {
             Alive: self.rumours.on_alive,
             Suspect: self.rumours.on_suspect,
@@ -145,7 +128,7 @@ class Swim:
         """``seeking`` (belongs to no mesh yet), ``member`` or ``leaving``."""
         if self._leave_at is not None:
             return "leaving"
-        return "seeking" if self.identity.mesh_id == NO_MESH else "member"
+        return "seeking" if self._entrance.is_seeking else "member"
 
     @property
     def counters(self) -> dict[str, int]:
@@ -163,7 +146,7 @@ class Swim:
 
     def start(self, now: float, *, is_founder: bool) -> list[Outgoing]:
         """Found a mesh, rejoin the one that the data directory names, or ask the seeds."""
-        self._joining.start(now, is_founder=is_founder)
+        self._entrance.start(now, is_founder=is_founder)
         if self.identity.mesh_id != NO_MESH:
             self._begin(now)
         return self._take(now)
@@ -222,14 +205,11 @@ class Swim:
         elif tag[0] == "fallback":
             if isinstance(message, Ack):
                 self._prober.on_ack(now, sender, message)
-        elif tag[0] == "join" and isinstance(message, Welcome) and isinstance(reply, Packet):
-            if self._joining.on_welcome(now, tag, reply.mesh_id, message):
-                self.rumours.welcome(now, message.members)
-                self._begin(now)
-                greeting = Alive(self.identity.card_bytes)
-                self._gossip.tell_all(greeting, self.identity.node_id, TOLD_DIRECTLY_MAX)
+        elif self._entrance.handle_reply(now, sender, tag, reply):
+            self._begin(now)
+            greeting = Alive(self.identity.card_bytes)
+            self._gossip.tell_all(greeting, self.identity.node_id, TOLD_DIRECTLY_MAX)
         else:
-            self._joining.handle_reply(now, sender, tag, message)
             self._try_founding(now)
         self._follow_card(now)
         return self._take(now)
@@ -238,20 +218,17 @@ class Swim:
         self, now: float, seed: str, addresses: tuple[Address, ...]
     ) -> list[Outgoing]:
         """Take the addresses of a seed."""
-        self._joining.handle_resolved(now, seed, addresses)
-        if self._joining.is_done:  # before, nobody may be told of this session but by a join
-            for address in self._seed_watch.strangers(addresses):
-                self._sync.begin(address)
+        for address in self._entrance.handle_resolved(now, seed, addresses):
+            self._sync.begin(address)
         return self._take(now)
 
     def leave(self, now: float, reason: str) -> list[Outgoing]:
         """Tell everybody that this node leaves, and stop after a moment."""
         if self._leave_at is not None:
             return []
-        self._joining.stop()
+        self._entrance.stop()
         self._prober.stop()
         self._sync.stop()
-        self._seed_watch.stop()
         self._reconnect.stop()
         self._leave_reason = reason
         self._leave_at = now
@@ -268,7 +245,7 @@ class Swim:
             self._leave_at = float("inf")
             return self._outbox.take()
         self._vigil.notice(now, self._due)
-        self._joining.handle_timeout(now)
+        self._entrance.handle_timeout(now)
         self._try_founding(now)
         self.rumours.refutation.handle_timeout(now)
         silent = self._prober.handle_timeout(now)
@@ -277,7 +254,6 @@ class Swim:
         if self._leave_at is None:
             self._vigil.judge(now)
         self._sync.handle_timeout(now)
-        self._seed_watch.handle_timeout(now)
         dead, forgotten = self._reconnect.handle_timeout(now)
         if dead is not None:
             self._prober.ping_once(dead, self.rumours.verdict_on(dead, dead.cause))
@@ -290,11 +266,10 @@ class Swim:
         """Return when `handle_timeout` is wanted next; None: not before another input."""
         deadlines = (
             self._leave_at,
-            self._joining.next_deadline(),
+            self._entrance.next_deadline(),
             self._prober.next_deadline(),
             None if self._leave_at is not None else self.rumours.suspicions.next_deadline(),
             self._sync.next_deadline(),
-            self._seed_watch.next_deadline(),
             self._reconnect.next_deadline(),
             self._gossip.next_deadline(),
             self.rumours.refutation.next_deadline(),
@@ -321,11 +296,12 @@ class Swim:
     def _on_join(self, now: float, message: Join, mesh_id: MeshId) -> object:
         if self._leave_at is not None:
             return None  # who leaves lets nobody in
-        reply: object = None
+        reply = self._entrance.on_join(now, message, mesh_id)
         if self.phase == "seeking":
-            reply = self._joining.on_join(now, message, mesh_id)
             self._try_founding(now)
-        return reply if self.phase == "seeking" else self._gate.on_join(now, message)
+            if self.phase == "member":  # that made enough: the asker is its first member
+                reply = self._entrance.on_join(now, message, mesh_id)
+        return reply
 
     def _follow_card(self, now: float) -> None:
         """Tell the others of a name or boot that changed at the door, if they know this node already."""
@@ -338,10 +314,10 @@ class Swim:
         self.rumours.announce(now)
         self._prober.start(now)
         self._sync.start(now)
-        self._seed_watch.start(now)
+        self._entrance.begin(now)
 
     def _try_founding(self, now: float) -> None:
-        if self.phase == "seeking" and self._joining.try_founding(now):
+        if self._entrance.try_founding(now):
             self._begin(now)
 
     def _verdict_on(self, sender: NodeId) -> tuple[object, ...]:
