@@ -103,18 +103,8 @@ class Swim:
             prober=self._prober,
             awareness=self.awareness,
         )
-        self._gossip = Gossip(config=config, table=table, news=news, outbox=outbox, rng=rng)
-        self._sync = Sync(config=config, table=table, rumours=self.rumours, outbox=outbox, rng=rng)
-        self._reconnect = Reconnect(config=config, table=table, rng=rng)
-        self._entrance = Entrance(
-            config=config,
-            identity=identity,
-            table=table,
-            outbox=outbox,
-            rumours=self.rumours,
-            rng=rng,
-            wishes=Wishes(seeds=seeds, expect=expect, is_name_given=is_name_given),
-        )
+        wishes = Wishes(seeds=seeds, expect=expect, is_name_given=is_name_given)
+        self._build_meeting(rng, wishes)
         self._on_datagram: dict[type, Any] = {
             Alive: self.rumours.on_alive,
             Suspect: self.rumours.on_suspect,
@@ -122,6 +112,22 @@ class Swim:
             Left: self.rumours.on_left,
             Ack: self._prober.on_ack,
         }
+
+    def _build_meeting(self, rng: random.Random, wishes: Wishes) -> None:
+        """Build what brings members together, and keeps them so."""
+        config, table, news, outbox = self._config, self.table, self._news, self._outbox
+        self._gossip = Gossip(config=config, table=table, news=news, outbox=outbox, rng=rng)
+        self._sync = Sync(config=config, table=table, rumours=self.rumours, outbox=outbox, rng=rng)
+        self._reconnect = Reconnect(config=config, table=table, rng=rng)
+        self._entrance = Entrance(
+            config=config,
+            identity=self.identity,
+            table=table,
+            outbox=outbox,
+            rumours=self.rumours,
+            rng=rng,
+            wishes=wishes,
+        )
 
     @property
     def phase(self) -> str:
