@@ -1,4 +1,4 @@
-"""Rounds of gossip: while there is news, tell a few members at random.
+"""Rounds of gossip: while there is news, tell the next few members of a shuffled list.
 
 Fresh news goes out at once (after a moment in which more may come in), then again every gossip
 interval until each rumour was told often enough. Without news there are no rounds: an idle mesh

@@ -21,7 +21,7 @@ class LifeguardConfig:
     """The worst health score; probes slow down to `health_max + 1` times the period. 0: off."""
 
     confirmations: int = 2
-    """How many others must share a suspicion until it runs out soonest. 0: all run out at once."""
+    """How many others must share a suspicion until it runs out soonest. 0: each does from the start."""
 
     suspicion_factor: float = 6.0
     """How much longer a suspicion lasts that nobody shares. 1: off."""

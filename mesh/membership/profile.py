@@ -41,7 +41,7 @@ class SwimConfig:
     """How many members each round of gossip goes to. 1 to 8."""
 
     news_delay_s: float = 0.005
-    """The longest wait before fresh news is passed on; what comes in meanwhile shares the packet."""
+    """Fresh news waits up to this long, up to twice just after a round; what comes in meanwhile shares the packet."""
 
     retransmit_multiplier: float = 4.0
     """News is passed on this many times log10(size + 1), rounded up. Below 3, news may die out under loss."""
@@ -66,6 +66,9 @@ class SwimConfig:
 
     left_retention_s: float = 3_600.0
     """How long a member that left is remembered."""
+
+    forgotten_retention_s: float = 86_400.0
+    """How long it is known that a member was forgotten. Shorter than somebody's sleep, and who slept brings it back."""
 
     told_dead_max: int = 3
     """How many of those that died lately a round of gossip tells too: they may only be cut off."""
@@ -117,6 +120,10 @@ class SwimConfig:
             (
                 self.dead_retention_s > self.sync_interval_s,
                 "dead_retention_s must exceed sync_interval_s",
+            ),
+            (
+                self.forgotten_retention_s > self.sync_interval_s,
+                "forgotten_retention_s must exceed sync_interval_s",
             ),
         )
         for holds, rule in relations:

@@ -116,7 +116,7 @@ class Suspicions:
             self._timers.set(node_id, suspected.due)
 
     def hold(self, until: float, *, patience_s: float) -> None:
-        """Let no suspicion run out before `until`, nor be held longer than `patience_s` past its time."""
+        """Let no suspicion run out before `until`, nor hold one for `patience_s` more than it may last at most."""
         for node_id, suspected in self._open.items():
             limit = suspected.opened_at + suspected.slept_s + suspected.longest_s + patience_s
             suspected.not_before = max(suspected.not_before, min(until, limit))
