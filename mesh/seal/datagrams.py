@@ -1,0 +1,270 @@
+"""Seals and opens datagrams: AES-256-GCM, one derived key for each sender, one number for each packet.
+
+    'S' | flags, version u8 | sender u64 | salt u64 | number u32 | sealed: [challenge] [proof] messages | tag
+
+The nonce is salt and number. The salt is drawn at random when a node starts, and again before the
+numbers run out, so no nonce is used twice under a key whatever happened to the disk or to the clock.
+The header and the mesh's id are authenticated; the id itself does not travel. A plain packet's header is
+taken off before, and put back after, so sealing costs 20 bytes a datagram.
+
+Nothing is read, and no state kept, of a datagram that no key opens. One that opens but may be recorded
+(see `freshness`) is kept back, unless it only asks whether this node is there.
+
+Source: deterministic nonces with a fixed and a counting field follow [NIST SP 800-38D §8.2.1].
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from mesh.core.address import Address
+from mesh.core.ids import MeshId, NodeId
+from mesh.core.pace import Pace
+from mesh.seal.freshness import (
+    CHALLENGE_BYTES,
+    PEERS_MAX,
+    Freshness,
+    Held,
+    Session,
+    make_room,
+)
+from mesh.seal.ring import KeyRing
+from mesh.wire.packet import HEADER as PLAIN_HEADER
+from mesh.wire.packet import MAGIC as PLAIN_MAGIC
+
+MAGIC: Final = 0x53
+HEADER: Final = struct.Struct(">BBQQI")
+TAG_BYTES: Final = 16
+SEAL_BYTES_MAX: Final = HEADER.size - PLAIN_HEADER.size + TAG_BYTES + CHALLENGE_BYTES + 12
+"""By how much a datagram grows at most."""
+
+NUMBER_MAX: Final = (1 << 32) - 1
+
+_PROOF: Final = struct.Struct(">8sI")  # the challenge, the floor
+_HAS_CHALLENGE: Final = 0x10
+_HAS_PROOF: Final = 0x20
+_VERSION_BITS: Final = 0x0F
+_PURPOSE: Final = b"mesh datagram"
+
+FLOOR_S: Final = 2.0
+"""A proof vouches for what its sender has sent in so many seconds before."""
+
+ANSWERS_S: Final = 1_000.0
+ANSWERS_BURST: Final = 1_000
+ANSWER_GAP_S: Final = 0.1
+"""Challenges and proofs that are sent for their own sake: in all, and the pause before the next to one address.
+
+More travel with the next packet to that peer."""
+
+
+class DatagramSeal:
+    """Seals what one node sends, opens what it receives. `counters` says what was dropped, and why."""
+
+    def __init__(
+        self,
+        *,
+        ring: KeyRing,
+        node_id: NodeId,
+        mesh_id: Callable[[], MeshId],
+        entropy: Callable[[int], bytes],
+        is_harmless: Callable[[bytes], bool],
+    ) -> None:
+        """`is_harmless` says of a plain packet that it may be answered though it may be recorded."""
+        self.counters = {
+            "dropped_unsealed": 0,
+            "dropped_unopened": 0,
+            "dropped_replayed": 0,
+            "dropped_reflected": 0,
+            "dropped_unproven": 0,
+            "sent_proofs": 0,
+        }
+        self._ring = ring
+        self._node_id = node_id
+        self._mesh_id = mesh_id
+        self._entropy = entropy
+        self._is_harmless = is_harmless
+        self._freshness = Freshness(entropy)
+        self._owed: dict[Address, bytes] = {}
+        self._digest = b""
+        self._sealer: AESGCM | None = None
+        self._openers: dict[NodeId, AESGCM] = {}
+        self._marks: deque[tuple[float, int]] = deque()
+        self._answered_at: dict[Address, float] = {}
+        self._pace = Pace(rate_s=ANSWERS_S, burst=ANSWERS_BURST)
+        self._sent_at = -math.inf
+        self._salt = 0
+        self._number = NUMBER_MAX
+        self._renew()
+
+    def seal(self, now: float, to: Address, packet: bytes) -> bytes:
+        """Return a plain packet sealed, with whatever is owed to, or wanted of, the peer at `to`."""
+        return self._seal(now, to, packet[PLAIN_HEADER.size :], packet[1])
+
+    def open(
+        self, now: float, source: Address, data: bytes
+    ) -> tuple[list[bytes], list[tuple[Address, bytes]]]:
+        """Open a datagram.
+
+        Returns:
+            The plain packets that count now, in order, and the datagrams to send at once.
+        """
+        if len(data) < HEADER.size + TAG_BYTES or data[0] != MAGIC:
+            is_plain = data[:1] == bytes((PLAIN_MAGIC,))
+            self.counters["dropped_unsealed" if is_plain else "dropped_unopened"] += 1
+            return [], []
+        _, flags, sender, salt, number = HEADER.unpack_from(data)
+        if sender == self._node_id:
+            self.counters["dropped_reflected"] += 1
+            return [], []
+        body = self._open(sender, data)
+        if body is None:
+            self.counters["dropped_unopened"] += 1
+            return [], []
+        session = self._freshness.session(sender)
+        if flags == flags & _VERSION_BITS and session is not None and session.salt == salt:
+            if not session.window.accept(number):
+                self.counters["dropped_replayed"] += 1
+                return [], []
+            return [self._plain(flags, sender, body)], []
+        return self._meet(now, source, (flags, sender, salt, number), body, session)
+
+    # Inside.
+
+    def _renew(self) -> None:
+        """Begin a session: a new salt, numbers from 0."""
+        self._salt = int.from_bytes(self._entropy(8), "big")
+        self._number = 0
+        self._marks.clear()
+
+    def _seal(self, now: float, to: Address, body: bytes, version: int) -> bytes:
+        if self._digest != self._ring.digest:
+            self._adopt()
+        if self._number == NUMBER_MAX:
+            self._renew()
+        marks = self._marks
+        if now - self._sent_at > FLOOR_S:
+            marks.clear()  # all that was sent is older
+        self._sent_at = now
+        if not marks or now - marks[-1][0] >= 1.0:
+            marks.append((now, self._number))
+        while len(marks) > 1 and now - marks[1][0] >= FLOOR_S:
+            marks.popleft()
+        flags = version
+        proof = self._owed.pop(to, b"") if self._owed else b""
+        if proof:
+            flags |= _HAS_PROOF
+            body = _PROOF.pack(proof, marks[0][1]) + body
+        challenge = self._freshness.challenge_for(to)
+        if challenge:
+            flags |= _HAS_CHALLENGE
+            body = challenge + body
+        header = HEADER.pack(MAGIC, flags, self._node_id, self._salt, self._number)
+        self._number += 1
+        assert self._sealer is not None
+        bound = header + self._mesh_id().to_bytes(8, "big")
+        return header + self._sealer.encrypt(header[10:22], body, bound)
+
+    def _open(self, sender: NodeId, data: bytes) -> bytes | None:
+        """Return what was sealed, or None if no key of the ring opens it."""
+        if self._digest != self._ring.digest:
+            self._adopt()
+        header, sealed = data[:22], data[22:]
+        bound = header + self._mesh_id().to_bytes(8, "big")
+        opener = self._openers.get(sender)
+        if opener is not None:
+            try:
+                return opener.decrypt(header[10:], sealed, bound)
+            except InvalidTag:
+                pass  # it may have taken another key meanwhile
+        for key in self._ring:
+            fresh = AESGCM(key.derive(_PURPOSE, sender.to_bytes(8, "big")))
+            try:
+                body = fresh.decrypt(header[10:], sealed, bound)
+            except InvalidTag:
+                continue
+            make_room(self._openers, PEERS_MAX)
+            self._openers[sender] = fresh
+            return body
+        return None
+
+    def _adopt(self) -> None:
+        """The ring has changed: seal with its first key, and forget what others sealed with."""
+        self._digest = self._ring.digest
+        secret = self._ring.primary.derive(_PURPOSE, self._node_id.to_bytes(8, "big"))
+        self._sealer = AESGCM(secret)
+        self._openers.clear()
+
+    def _meet(
+        self,
+        now: float,
+        source: Address,
+        header: tuple[int, NodeId, int, int],
+        body: bytes,
+        session: Session | None,
+    ) -> tuple[list[bytes], list[tuple[Address, bytes]]]:
+        """Open what comes with a challenge or a proof, or from a session that is new."""
+        flags, sender, salt, number = header
+        parts = _split(flags, body)
+        if parts is None:
+            self.counters["dropped_unopened"] += 1
+            return [], []
+        challenge, proof, floor, body = parts
+        packets: list[bytes] = []
+        if proof:
+            proved = self._freshness.prove(now, source, (sender, salt), proof, floor)
+            if proved is not None:
+                session, held = proved
+                packets += [kept.packet for kept in held]
+                self.counters["dropped_unproven"] = self._freshness.evicted
+        is_fresh = session is not None and session.salt == salt
+        if session is not None and is_fresh and not session.window.accept(number):
+            self.counters["dropped_replayed"] += 1
+            return packets, []
+        if not is_fresh:
+            self._freshness.doubt(source)
+        if challenge:
+            make_room(self._owed, PEERS_MAX)
+            self._owed[source] = challenge
+        if not body:  # it has nothing to say, and waits for the proof
+            return packets, self._answer(now, source, flags) if challenge else []
+        packet = self._plain(flags, sender, body)
+        if is_fresh or self._is_harmless(packet):
+            return [*packets, packet], []
+        self._freshness.hold(source, Held(now, sender, salt, number, packet))
+        self.counters["dropped_unproven"] = self._freshness.evicted
+        return packets, self._answer(now, source, flags)
+
+    def _answer(self, now: float, to: Address, flags: int) -> list[tuple[Address, bytes]]:
+        """Return a packet that carries a challenge or a proof and nothing else, if the pace allows it."""
+        if now - self._answered_at.get(to, -math.inf) < ANSWER_GAP_S or not self._pace.allows(now):
+            return []
+        make_room(self._answered_at, PEERS_MAX)
+        self._answered_at[to] = now
+        self.counters["sent_proofs"] += 1
+        return [(to, self._seal(now, to, b"", flags & _VERSION_BITS))]
+
+    def _plain(self, flags: int, sender: NodeId, body: bytes) -> bytes:
+        version = flags & _VERSION_BITS
+        return PLAIN_HEADER.pack(PLAIN_MAGIC, version, self._mesh_id(), sender) + body
+
+
+def _split(flags: int, body: bytes) -> tuple[bytes, bytes, int, bytes] | None:
+    """Return (challenge, proof, floor, the rest) of what was sealed; None if it is too short for its flags."""
+    challenge, proof, floor = b"", b"", 0
+    if flags & _HAS_CHALLENGE:
+        challenge, body = body[:CHALLENGE_BYTES], body[CHALLENGE_BYTES:]
+        if len(challenge) < CHALLENGE_BYTES:
+            return None
+    if flags & _HAS_PROOF:
+        if len(body) < _PROOF.size:
+            return None
+        proof, floor = _PROOF.unpack_from(body)
+        body = body[_PROOF.size :]
+    return challenge, proof, floor, body

@@ -1,0 +1,140 @@
+"""Whether a sender's session runs now, or was recorded long ago and is played back.
+
+A datagram that opens proves that a holder of the key wrote it, not when. Within a session the replay
+window tells old from new; a session that this node has not met yet has to prove itself once:
+
+    A ── news ─────────────────────► B   never met this session of A: B keeps the news back
+    A ◄─ challenge: 8 random bytes ─ B
+    A ── proof: the same, floor ───► B   only who runs now can seal that; the news counts after all
+
+`floor` is the number of A's packets a moment ago: what was kept back and is older does not count.
+A challenge travels with whatever is sent to a peer that is new, and so does the proof, so two members
+that ping each other need no packet more. Challenges are drawn at random and each counts once.
+
+Source: our own; it serves as the cookie exchange of [RFC 9147 §5.1] does, with no state before the proof
+but the challenge itself.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mesh.core.address import Address
+from mesh.core.ids import NodeId
+from mesh.seal.window import ReplayWindow
+
+CHALLENGE_BYTES: Final = 8
+PEERS_MAX: Final = 8_192
+"""Sessions remembered, and addresses with an open challenge; of more the earliest are forgotten, and prove themselves again."""
+
+HELD_MAX: Final = 512
+HELD_PER_PEER_MAX: Final = 8
+HELD_S: Final = 2.0
+"""Packets kept back for a proof: in all, of one address, and for how long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A packet kept back until its session has proved itself."""
+
+    at: float
+    sender: NodeId
+    salt: int
+    number: int
+    packet: bytes
+
+
+@dataclass(slots=True)
+class Session:
+    """A session that has proved itself: its salt, and which of its numbers were seen."""
+
+    salt: int
+    window: ReplayWindow
+
+
+class Freshness:
+    """Sessions that have proved themselves, open challenges, and what is kept back."""
+
+    def __init__(self, entropy: Callable[[int], bytes]) -> None:
+        self.evicted = 0
+        """Packets kept back that no proof came for."""
+        self._entropy = entropy
+        self._sessions: dict[NodeId, Session] = {}
+        self._proved_at: dict[Address, NodeId] = {}
+        self._challenges: dict[Address, bytes] = {}
+        self._held: dict[Address, deque[Held]] = {}
+        self._held_count = 0
+
+    def session(self, sender: NodeId) -> Session | None:
+        """Return the session of a sender that has proved itself last."""
+        return self._sessions.get(sender)
+
+    def challenge_for(self, to: Address) -> bytes:
+        """Return what to ask of whoever is at `to`; b"" if it has proved itself."""
+        if to in self._proved_at:
+            return b""
+        challenge = self._challenges.get(to)
+        if challenge is None:
+            make_room(self._challenges, PEERS_MAX)
+            challenge = self._challenges[to] = self._entropy(CHALLENGE_BYTES)
+        return challenge
+
+    def doubt(self, source: Address) -> None:
+        """Somebody speaks from there whose session is not the one that proved itself: ask again."""
+        self._proved_at.pop(source, None)
+
+    def prove(
+        self, now: float, source: Address, who: tuple[NodeId, int], proof: bytes, floor: int
+    ) -> tuple[Session, list[Held]] | None:
+        """Take a proof of `who`, a sender and its salt: the session counts from now on.
+
+        None: that challenge is not open.
+
+        Returns:
+            The session, and what was kept back and counts after all, in order.
+        """
+        sender, salt = who
+        if self._challenges.get(source) != proof:
+            return None
+        del self._challenges[source]
+        session = self._sessions.get(sender)
+        if session is None or session.salt != salt:
+            self._sessions.pop(sender, None)
+            make_room(self._sessions, PEERS_MAX)
+            session = self._sessions[sender] = Session(salt, ReplayWindow(floor))
+        make_room(self._proved_at, PEERS_MAX)
+        self._proved_at[source] = sender
+        kept = self._held.pop(source, ())
+        self._held_count -= len(kept)
+        due = [h for h in kept if h.salt == salt and h.sender == sender and now - h.at <= HELD_S]
+        due = [h for h in due if session.window.accept(h.number)]
+        self.evicted += len(kept) - len(due)
+        return session, due
+
+    def hold(self, source: Address, held: Held) -> None:
+        """Keep a packet back; the earliest of that address, or of all, give way."""
+        queue = self._held.get(source)
+        if queue is not None and len(queue) >= HELD_PER_PEER_MAX:
+            queue.popleft()
+            self._dropped()
+        elif self._held_count >= HELD_MAX:
+            first = next(iter(self._held))
+            self._held[first].popleft()
+            self._dropped()
+            if not self._held[first]:
+                del self._held[first]
+        self._held.setdefault(source, deque()).append(held)
+        self._held_count += 1
+
+    def _dropped(self) -> None:
+        self._held_count -= 1
+        self.evicted += 1
+
+
+def make_room(entries: dict[Any, Any], most: int) -> None:
+    """Forget the earliest entries until one more fits."""
+    while len(entries) >= most:
+        del entries[next(iter(entries))]

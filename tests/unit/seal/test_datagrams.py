@@ -1,0 +1,231 @@
+"""Datagrams between seals: first contact, replay, reflection, rotation, restarts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from mesh.core.address import Address
+from mesh.core.ids import MeshId, NodeId
+from mesh.seal.datagrams import HEADER, SEAL_BYTES_MAX, DatagramSeal
+from mesh.seal.freshness import HELD_PER_PEER_MAX, HELD_S
+from mesh.seal.key import Key
+from mesh.seal.ring import KeyRing, ring_of
+from mesh.wire.packet import DATAGRAM_BYTES_MAX, PACKET_BYTES_MAX, encode_packet
+
+KEY, OTHER = Key(b"k" * 32), Key(b"o" * 32)
+MESH = MeshId(7)
+
+
+class Peer:
+    """A seal with an address; `sent` is what it put on the wire, `got` what it let in."""
+
+    def __init__(
+        self, number: int, *, ring: KeyRing | None = None, mesh_id: MeshId = MESH, boot: int = 0
+    ) -> None:
+        self.node_id = NodeId(number)
+        self.address = Address("127.0.0.1", 1000 + number)
+        self.ring = ring or ring_of([KEY])
+        self.mesh_id = mesh_id
+        self.seal = DatagramSeal(
+            ring=self.ring,
+            node_id=self.node_id,
+            mesh_id=lambda: self.mesh_id,
+            entropy=random.Random(f"{number}/{boot}").randbytes,
+            is_harmless=lambda packet: packet.endswith(b"ping"),
+        )
+        self.got: list[bytes] = []
+
+    def says(self, now: float, to: Peer, text: bytes) -> bytes:
+        packet = encode_packet(self.mesh_id, self.node_id, (text,))
+        return self.seal.seal(now, to.address, packet)
+
+    def hears(self, now: float, other: Peer, data: bytes) -> list[bytes]:
+        """Take a datagram; return what it sends in answer."""
+        packets, replies = self.seal.open(now, other.address, data)
+        self.got += [packet[18:] for packet in packets]
+        assert all(to == other.address for to, _ in replies)
+        return [reply for _, reply in replies]
+
+
+def talk(now: float, a: Peer, b: Peer, text: bytes) -> int:
+    """Let `a` say something to `b` and all answers pass; return how many datagrams that took."""
+    queue, count = [(a, b, a.says(now, b, text))], 0
+    while queue:
+        sender, receiver, data = queue.pop(0)
+        count += 1
+        queue += [(receiver, sender, reply) for reply in receiver.hears(now, sender, data)]
+        assert count < 10
+    return count
+
+
+def acquainted() -> tuple[Peer, Peer]:
+    a, b = Peer(1), Peer(2)
+    talk(0.0, a, b, b"hello")
+    talk(0.0, b, a, b"hello")
+    return a, b
+
+
+def test_news_on_first_contact_counts_after_one_round_trip() -> None:
+    a, b = Peer(1), Peer(2)
+    assert talk(0.0, a, b, b"news") == 3
+    assert b.got == [b"news"]
+    assert talk(0.0, b, a, b"more") == 1
+    assert talk(0.0, a, b, b"again") == 1
+    assert (a.got, b.got) == ([b"more"], [b"news", b"again"])
+
+
+def test_ping_on_first_contact_is_answered_at_once_and_costs_no_datagram_more() -> None:
+    a, b = Peer(1), Peer(2)
+    assert b.hears(0.0, a, a.says(0.0, b, b"ping")) == []
+    assert b.got == [b"ping"]
+    assert a.hears(0.0, b, b.says(0.0, a, b"ack")) == []
+    assert a.got == [b"ack"]
+    assert b.hears(1.0, a, a.says(1.0, b, b"news")) == []
+    assert b.got == [b"ping", b"news"]
+
+
+def test_acquainted_peers_add_twenty_bytes_and_strangers_stay_within_the_bound() -> None:
+    a, b = acquainted()
+    plain = encode_packet(MESH, a.node_id, (b"x" * 30,))
+    assert len(a.seal.seal(1.0, b.address, plain)) == len(plain) + 20
+    stranger = Peer(3)
+    stranger.hears(1.0, a, a.says(1.0, stranger, b"ping"))
+    full = encode_packet(MESH, stranger.node_id, (b"x" * (PACKET_BYTES_MAX - 18),))
+    assert len(stranger.seal.seal(1.0, a.address, full)) == len(full) + SEAL_BYTES_MAX
+    assert PACKET_BYTES_MAX + SEAL_BYTES_MAX <= DATAGRAM_BYTES_MAX
+
+
+def test_datagram_counts_once_and_may_be_overtaken() -> None:
+    a, b = acquainted()
+    b.got.clear()
+    first, second = a.says(1.0, b, b"first"), a.says(1.0, b, b"second")
+    for data in (second, first, first, second, first):
+        b.hears(1.0, a, data)
+    assert b.got == [b"second", b"first"]
+    assert b.seal.counters["dropped_replayed"] == 3
+
+
+def test_nothing_recorded_counts_at_a_node_that_has_forgotten_all_sessions() -> None:
+    a, b = acquainted()
+    recorded = [a.says(now / 10, b, b"old news") for now in range(200)]
+    again = Peer(2, boot=1)
+    for data in recorded:
+        for reply in again.hears(30.0, a, data):
+            a.hears(30.0, again, reply)  # its proofs are lost
+    assert again.got == []
+    talk(31.0, a, again, b"today")
+    for data in recorded:
+        again.hears(31.1, a, data)
+    assert again.got == [b"today"]
+
+
+def test_recorded_session_does_not_come_back_with_a_proof_of_the_running_one() -> None:
+    a, b = acquainted()
+    old = a.says(1.0, b, b"old boot")
+    restarted = Peer(1, boot=1)
+    talk(2.0, restarted, b, b"new boot")
+    b.got.clear()
+    replies = b.hears(3.0, a, old)
+    for reply in replies:  # the running session answers the challenge that the recording caused
+        for proof in restarted.hears(3.0, b, reply):
+            b.hears(3.0, restarted, proof)
+    assert b.got == []
+    assert talk(4.0, restarted, b, b"still here") == 1
+    assert b.got == [b"still here"]
+
+
+def test_recorded_proof_is_worth_nothing() -> None:
+    a, b = Peer(1), Peer(2)
+    (challenge,) = b.hears(0.0, a, a.says(0.0, b, b"news"))
+    (proof,) = a.hears(0.0, b, challenge)
+    b.hears(0.0, a, proof)
+    again = Peer(2, boot=1)
+    again.hears(9.0, a, a.says(0.5, b, b"recorded"))
+    again.hears(9.0, a, proof)
+    assert again.got == []
+
+
+def test_what_was_kept_back_too_long_or_too_much_is_dropped_and_counted() -> None:
+    a, b = Peer(1), Peer(2)
+    late = a.says(0.0, b, b"late")
+    (challenge,) = b.hears(0.0, a, late)
+    (proof,) = a.hears(HELD_S + 0.1, b, challenge)
+    b.hears(HELD_S + 0.1, a, proof)
+    assert b.got == []
+    c = Peer(3)
+    for i in range(HELD_PER_PEER_MAX + 5):
+        b.hears(5.0, c, c.says(5.0, b, b"%d" % i))
+    assert b.seal.counters["dropped_unproven"] == 1 + 5
+
+
+def test_reflected_unsealed_and_foreign_datagrams_are_dropped_and_counted() -> None:
+    a, b = acquainted()
+    a.got.clear()
+    a.hears(1.0, b, a.says(1.0, b, b"mirror"))
+    a.hears(1.0, b, encode_packet(MESH, b.node_id, (b"plain",)))
+    a.hears(1.0, b, Peer(2, ring=ring_of([OTHER])).says(1.0, a, b"other key"))
+    a.hears(1.0, b, Peer(2, mesh_id=MeshId(8)).says(1.0, a, b"other mesh"))
+    assert a.got == []
+    counters = a.seal.counters
+    assert counters["dropped_reflected"] == counters["dropped_unsealed"] == 1
+    assert counters["dropped_unopened"] == 2
+
+
+@pytest.mark.parametrize(
+    "change", [lambda d, i: d[:i] + bytes((d[i] ^ 1,)) + d[i + 1 :], lambda d, i: d[:i]]
+)
+def test_datagram_with_one_bit_changed_or_cut_anywhere_opens_nothing(
+    change: Callable[[bytes, int], bytes],
+) -> None:
+    a, b = acquainted()
+    b.got.clear()
+    data = a.says(1.0, b, b"pay 10")
+    for i in range(len(data)):
+        assert b.hears(1.0, a, change(data, i)) == []
+    assert b.got == []
+    b.hears(1.0, a, data)
+    assert b.got == [b"pay 10"]
+
+
+def test_rotation_loses_nothing_whoever_changes_first() -> None:
+    a, b = acquainted()
+    for step in ("add", "use", "remove"):
+        for peer in (a, b):
+            _apply(peer.ring, step)
+            a.got.clear()
+            b.got.clear()
+            assert talk(1.0, a, b, b"to b") == 1
+            assert talk(1.0, b, a, b"to a") == 1
+            assert (a.got, b.got) == ([b"to a"], [b"to b"])
+    b.hears(2.0, a, Peer(1).says(2.0, b, b"with the old key"))
+    assert b.seal.counters["dropped_unopened"] == 1
+
+
+def _apply(ring: KeyRing, step: str) -> None:
+    if step == "add":
+        ring.add(OTHER)
+    elif step == "use":
+        ring.use(OTHER.key_id)
+    else:
+        ring.remove(KEY.key_id)
+
+
+def test_no_nonce_is_used_twice_over_restarts_with_the_same_disk() -> None:
+    to, nonces = Peer(2), set[bytes]()
+    for boot in range(50):
+        peer = Peer(1, boot=boot)
+        nonces |= {peer.says(0.0, to, b"same text")[10 : HEADER.size] for _ in range(20)}
+    assert len(nonces) == 50 * 20
+
+
+def test_flood_of_unproven_datagrams_is_answered_at_a_bounded_pace() -> None:
+    a, b = Peer(1), Peer(2)
+    assert sum(len(b.hears(0.0, a, a.says(0.0, b, b"news"))) for _ in range(500)) == 1
+    from_everywhere = 0
+    for port in range(1, 5_001):
+        a.address = Address("127.0.0.2", port)
+        from_everywhere += len(b.hears(0.0, a, a.says(0.0, b, b"news")))
+    assert 900 <= from_everywhere <= 1_000
