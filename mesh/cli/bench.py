@@ -110,7 +110,7 @@ def _add_faults(detect: Parser) -> None:
         "--seconds",
         metavar="SECONDS",
         type=decimal("--seconds", 1, SECONDS_MAX),
-        default=60.0,
+        default=None,
         help="how long they burn (default: 60)",
     )
     detect.add_argument(
@@ -124,7 +124,7 @@ def _add_results(detect: Parser) -> None:
     detect.add_argument(
         "--vs",
         metavar="PEER,…",
-        type=lambda text: tuple(part for part in text.split(",") if part),
+        type=lambda text: tuple(dict.fromkeys(part for part in text.split(",") if part)),
         default=(),
         help="the same rounds beside serf, memberlist, kinship",
     )
@@ -162,16 +162,22 @@ def settings_of(options: argparse.Namespace) -> DetectSettings:
             raise ConfigError(
                 f"--{name} belongs to --fault {name}, found --fault {','.join(faults)}; name it there too"
             )
-    if options.at_once and "restart" not in faults:
-        raise ConfigError(
-            f"--at-once belongs to --fault restart, found {','.join(faults)}; name it there too"
-        )
+    belongings = (
+        ("--at-once", options.at_once, "--fault", "restart", faults),
+        ("--seconds", options.seconds is not None, "--fault", "burn", faults),
+        ("--kinship", options.kinship is not None, "--vs", "kinship", options.vs),
+    )
+    for flag, is_given, owner, name, names in belongings:
+        if is_given and name not in names:
+            raise ConfigError(
+                f"{flag} belongs to {owner} {name}, found {','.join(names) or 'none'}; name it there too"
+            )
     defaults = FaultSettings()
     details = FaultSettings(
         stop_s=options.stop or defaults.stop_s,
         deaf_s=options.deaf or defaults.deaf_s,
         burners=options.burn or defaults.burners,
-        burn_s=options.seconds,
+        burn_s=options.seconds or defaults.burn_s,
         is_at_once=options.at_once,
         watch_s=WATCH_S[options.profile],
         notice_timeout_s=NOTICE_TIMEOUT_S[options.profile],
@@ -198,41 +204,62 @@ def run_detect(options: argparse.Namespace) -> int:
     from mesh.bench.report import report_text
 
     settings = settings_of(options)
-    for path in (options.json, options.svg):
-        _check_writable(path)
+    _check_results(options.json, options.svg)
     total = settings.rounds * len(settings.faults) * (1 + len(settings.vs))
     with open_progress(total) as progress:
         records = detect(settings, progress)
     print()
     print(report_text(records), flush=True)
-    _write(options, settings, records)
+    is_written = _write(options, settings, records)
     ours = records[0]
-    return 0 if not ours.failure and all(one.is_good for one in ours.rounds) else 1
+    return 0 if is_written and not ours.failure and all(one.is_good for one in ours.rounds) else 1
 
 
-def _check_writable(path: str | None) -> None:
+def _check_results(*paths: str | None) -> None:
     """Complain before minutes are spent on what could not be kept."""
-    if path is not None:
-        directory = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120 - quick to import
-        if not os.access(directory, os.W_OK):
-            raise ConfigError(
-                f"a file in a directory that can be written is expected, found {path!r}"
-            )
+    given = [path for path in paths if path is not None]
+    for path in given:
+        _check_writable(path)
+    if len(given) > 1 and len({os.path.realpath(path) for path in given}) == 1:
+        raise ConfigError(f"two files are expected for --json and --svg, found {given[0]!r} twice")
+
+
+def _check_writable(path: str) -> None:
+    """Open the file as it will be opened, and leave nothing that was not there."""
+    is_new = not os.path.lexists(path)
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666))
+        if is_new:
+            os.unlink(path)  # noqa: PTH108 - quick to import
+    except OSError as error:
+        raise ConfigError(
+            f"a file that can be written is expected, found {path!r}: {error.strerror}"
+        ) from error
 
 
 def _write(
     options: argparse.Namespace, settings: DetectSettings, records: Sequence[Record]
-) -> None:
+) -> bool:
+    """Write what was asked for; say what could not be written, and whether all could."""
     import json
     from pathlib import Path
 
     from mesh.bench.figure import figure
     from mesh.bench.records import to_json
+    from mesh.cli.stdio import complain
 
+    texts = {}
     if options.json is not None:
-        text = json.dumps(to_json(settings.to_json(), records), indent=1)
-        Path(options.json).write_text(text + "\n", encoding="utf-8")
+        texts[options.json] = json.dumps(to_json(settings.to_json(), records), indent=1) + "\n"
     if options.svg is not None:
         fault = settings.faults[0]
         title = f"{fault}: reports of {settings.nodes} members, {settings.profile}, {settings.rounds} rounds"
-        Path(options.svg).write_text(figure(records, fault, title), encoding="utf-8")
+        texts[options.svg] = figure(records, fault, title)
+    is_whole = True
+    for path, text in texts.items():
+        try:
+            Path(path).write_text(text, encoding="utf-8")
+        except OSError as error:
+            is_whole = False
+            complain(f"{path} could not be written: {error.strerror}")
+    return is_whole

@@ -221,6 +221,7 @@ def test_an_option_of_a_fault_asks_for_it() -> None:
     assert found.details == FaultSettings(deaf_s=4.0, burners=3, burn_s=7.0)
     assert settings_of("--fault", "kill,stop", "--stop", "1").faults == ("kill", "stop")
     assert tuple(bench.FAULTS) == FAULTS
+    assert settings_of("--vs", "serf,,memberlist,serf").vs == ("serf", "memberlist")
 
 
 @pytest.mark.parametrize(
@@ -230,6 +231,8 @@ def test_an_option_of_a_fault_asks_for_it() -> None:
         (("--fault", "kill", "--stop", "2"), "--stop belongs to --fault stop"),
         (("--at-once",), "--at-once belongs to --fault restart"),
         (("--fault", "restart", "--at-once", "--vs", "serf"), "--at-once is for Mesh alone"),
+        (("--seconds", "5"), "--seconds belongs to --fault burn, found kill"),
+        (("--kinship", "python3"), "--kinship belongs to --vs kinship, found none"),
         (("--deaf", "3", "--vs", "serf,memberlist"), "which serf lack"),
         (("--nodes", "65"), "--nodes expects a whole number from 2 to 64"),
         (("--stop", "-1"), "--stop expects a number from 0.1"),
