@@ -1,8 +1,8 @@
 """Ports for nodes that must come back at the same address, and the moment when each is bound.
 
-The ports lie below those that the kernel hands out by itself, so that no outgoing connection takes
-one while its node is down. The moment is read from the kernel's table of sockets (Linux): nobody
-connects to the node for it.
+The ports lie below those that Linux hands out by itself (from 32768 on, unless it is told otherwise), so
+that no outgoing connection takes one while its node is down. The moment is read from the kernel's table
+of sockets (Linux): nobody connects to the node for it.
 """
 
 from __future__ import annotations

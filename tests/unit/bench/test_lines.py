@@ -14,6 +14,7 @@ from mesh.bench.peers.harness import Harness
 from mesh.bench.peers.kinship import Kinship
 from mesh.bench.peers.memberlist import Memberlist
 from mesh.bench.peers.serf import Serf
+from mesh.bench.ports import HIGH, LOW
 from mesh.bench.sightings import Sight, Sighting
 from mesh.errors import ConfigError
 
@@ -86,6 +87,14 @@ def test_the_command_of_serf_names_everything(serf: Serf) -> None:
     ]
     assert "-retry-join=127.0.0.1:12001" in command
     assert not any("join" in part for part in serf.command("n01", "127.0.0.1:12000", "", "lan"))
+
+
+@pytest.mark.parametrize("port", [LOW, HIGH - 1])
+def test_the_second_port_of_serf_is_no_members_and_none_that_the_kernel_hands_out(
+    serf: Serf, port: int
+) -> None:
+    (word,) = (part for part in serf.command("n", f"h:{port}", "", "lan") if "rpc" in part)
+    assert HIGH <= int(word.rpartition(":")[2]) < 32_768  # where Linux begins
 
 
 def test_the_lines_of_a_harness_are_read() -> None:

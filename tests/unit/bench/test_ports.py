@@ -23,6 +23,7 @@ def test_ports_are_distinct_and_below_those_the_kernel_hands_out() -> None:
     ports = free_ports(40)
     assert len(set(ports)) == 40
     assert all(LOW <= port < HIGH for port in ports)
+    assert HIGH < 32_768  # where Linux begins, unless it is told otherwise
 
 
 def test_the_moment_of_a_bind_is_seen() -> None:
