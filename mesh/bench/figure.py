@@ -1,7 +1,8 @@
 """The rounds as a small SVG: for each contestant one line a round, from its first report to its last.
 
-A dot stands at the round's median; a taller stroke marks the median of all last reports. Written by
-hand, readable on light and dark pages, without scripts or fonts of its own.
+A dot stands at the round's median; a taller stroke marks the median of all last reports. How many
+reports never came stands beside, since no line can tell of those. Written by hand, readable on light and
+dark pages, without scripts or fonts of its own.
 """
 
 from __future__ import annotations
@@ -39,12 +40,16 @@ _STYLE: Final = """
 
 
 def figure(records: Sequence[Record], fault: str, title: str) -> str:
-    """Return the SVG of one fault's rounds; contestants without a time are left out."""
-    bands = [(record, spreads) for record in records if (spreads := _spreads(record, fault))]
-    top_ms = max((each.last_ms or 0.0 for _, spreads in bands for each in spreads), default=1.0)
+    """Return the SVG of one fault's rounds; contestants that neither told nor missed anything are left out."""
+    bands = [
+        (record, _spreads(record, fault), sum(len(one.missing) for one in record.of_fault(fault)))
+        for record in records
+    ]
+    bands = [band for band in bands if band[1] or band[2]]
+    top_ms = max((each.last_ms or 0.0 for _, spreads, _ in bands for each in spreads), default=1.0)
     step_ms = round_step(top_ms, TICKS_MAX)
     end_ms = step_ms * max(1, -(-top_ms // step_ms))
-    height = TOP + sum(len(spreads) * ROW + GAP for _, spreads in bands) + BOTTOM
+    height = TOP + sum(_rows(spreads) * ROW + GAP for _, spreads, _ in bands) + BOTTOM
     size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={quoteattr(title)}>',
@@ -53,9 +58,9 @@ def figure(records: Sequence[Record], fault: str, title: str) -> str:
         *_axis(end_ms, step_ms, height),
     ]
     y = float(TOP)
-    for record, spreads in bands:
-        parts += _band(record.name, spreads, y, end_ms)
-        y += len(spreads) * ROW + GAP
+    for record, spreads, missing in bands:
+        parts += _band((record.name, missing), spreads, y, end_ms)
+        y += _rows(spreads) * ROW + GAP
     parts.append("</svg>")
     return "\n".join(parts) + "\n"
 
@@ -65,14 +70,25 @@ def _spreads(record: Record, fault: str) -> list[Spread]:
     return [each for each in found if each.last_ms is not None]
 
 
-def _band(name: str, spreads: Sequence[Spread], top: float, end_ms: float) -> list[str]:
-    middle_ms = statistics.median(each.last_ms or 0.0 for each in spreads)
-    bottom = top + len(spreads) * ROW
+def _rows(spreads: Sequence[Spread]) -> int:
+    return max(1, len(spreads))
+
+
+def _band(of: tuple[str, int], spreads: Sequence[Spread], top: float, end_ms: float) -> list[str]:
+    """Draw a contestant: its name and how many reports are missing, and its rounds."""
+    name, missing = of
+    bottom = top + _rows(spreads) * ROW
     centre = (top + bottom) / 2 + 4
     parts = [
         f'<g class="{"ours" if name == "mesh" else "peer"}">',
         f'<text x="{LEFT - 12}" y="{centre:.1f}" text-anchor="end">{escape(name)}</text>',
     ]
+    if missing:
+        below = f'x="{WIDTH - RIGHT + 10}" y="{centre + 14:.1f}"'
+        parts.append(f"<text {below}>{missing} missing</text>")
+    if not spreads:
+        return [*parts, "</g>"]
+    middle_ms = statistics.median(each.last_ms or 0.0 for each in spreads)
     for number, each in enumerate(sorted(spreads, key=lambda one: one.last_ms or 0.0)):
         y = top + (number + 0.5) * ROW
         first, median, last = (

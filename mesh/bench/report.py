@@ -76,7 +76,7 @@ def fault_table(records: Sequence[Record], fault: str) -> str:
     """Return one fault's table: a row for each contestant.
 
     `false` counts dead verdicts on members that nothing was done to, `victim` those on a victim that
-    lived, each by anybody.
+    lived, each by anybody; `missing` the reports that never came, which no time tells.
     """
     head = (
         "rounds",
@@ -89,6 +89,7 @@ def fault_table(records: Sequence[Record], fault: str) -> str:
         "false",
         "victim",
         "suspicions",
+        "missing",
     )
     rows = []
     for record in records:
@@ -113,6 +114,7 @@ def _fault_cells(played: Sequence[Round]) -> tuple[str, ...]:
         str(sum(one.blame.false_accusations for one in played)),
         str(sum(one.blame.victim_accusations for one in played)),
         str(sum(one.blame.suspicions for one in played)),
+        str(sum(len(one.missing) for one in played)),
     )
 
 

@@ -132,6 +132,7 @@ def test_the_report_has_a_row_for_each_contestant_and_each_fault() -> None:
         assert part in text
     (row,) = (line for line in text.splitlines() if line.startswith("serf") and " 6000 " in line)
     assert row.split()[:5] == ["serf", "1", "6000", "6000", "6000"]
+    assert row.split()[-1] == "2", "the reports that never came"
 
 
 def test_a_failed_contestant_says_why() -> None:
@@ -184,6 +185,14 @@ def test_the_figure_is_well_formed_and_has_a_line_for_each_round() -> None:
     assert {"mesh", "serf", "4.70 s", "6.00 s", 'kill: "8" & more'} <= set(texts)
     for line in lines:
         assert float(line.get("x1", 0)) <= float(line.get("x2", 0)) <= 670.0
+
+
+def test_the_figure_tells_of_reports_that_never_came() -> None:
+    blind = Record(name="blind", about="blind, lan", rounds=[Round(fault="kill", missing=("n1",))])
+    root = ET.fromstring(figure([*records(), blind], "kill", "kill"))
+    texts = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert [text for text in texts if text and "missing" in text] == ["2 missing", "1 missing"]
+    assert "blind" in texts
 
 
 def test_a_figure_of_nothing_is_still_one() -> None:
