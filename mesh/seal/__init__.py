@@ -6,6 +6,7 @@
     freshness  whether a sender's session runs now, or was recorded long ago
     datagrams  seals and opens datagrams
     handshake  two ends of a stream prove the key to each other
+    notices    what two ends say that share no key
     channel    seals and opens the frames of one stream
 
 No part of it touches a socket, a clock or a file; randomness is handed in. The node and its machines

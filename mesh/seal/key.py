@@ -35,7 +35,7 @@ class Key:
         object.__setattr__(self, "key_id", self.derive(b"mesh key id")[:KEY_ID_BYTES])
 
     def derive(self, purpose: bytes, context: bytes = b"") -> bytes:
-        """Return 32 bytes for one purpose and context; a purpose must be no beginning of another."""
+        """Return 32 bytes for one purpose and context; a purpose holds no zero byte."""
         return hmac.digest(self.secret, purpose + b"\0" + context + b"\1", "sha256")
 
     @property

@@ -24,6 +24,8 @@ class FrameKind(IntEnum):
 
     REQUEST = 0
     REPLY = 1
+    RING = 2
+    """Key rings, for the runtime itself: the asker's, then the answerer's. On sealed streams only."""
 
 
 class FrameReader:
@@ -66,9 +68,14 @@ def frame(body: bytes) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
+def exchange_body(exchange_id: int, kind: FrameKind, packet: bytes) -> bytes:
+    """Return the body of a frame for one half of an exchange."""
+    return _EXCHANGE.pack(exchange_id, kind) + packet
+
+
 def exchange_frame(exchange_id: int, kind: FrameKind, packet: bytes) -> bytes:
     """Return the frame of one half of an exchange."""
-    return frame(_EXCHANGE.pack(exchange_id, kind) + packet)
+    return frame(exchange_body(exchange_id, kind, packet))
 
 
 def split_exchange(body: bytes) -> tuple[int, FrameKind, bytes]:
@@ -82,6 +89,6 @@ def split_exchange(body: bytes) -> tuple[int, FrameKind, bytes]:
             f"an exchange's frame has at least {_EXCHANGE.size} bytes, found {len(body)}"
         )
     exchange_id, kind = _EXCHANGE.unpack_from(body)
-    if kind > FrameKind.REPLY:
-        raise DecodeError(f"a frame is a request (0) or a reply (1), found {kind}")
+    if kind > FrameKind.RING:
+        raise DecodeError(f"a frame is a request (0), a reply (1) or a ring (2), found {kind}")
     return exchange_id, FrameKind(kind), body[_EXCHANGE.size :]

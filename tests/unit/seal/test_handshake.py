@@ -9,14 +9,12 @@ import pytest
 from mesh.errors import DecodeError, SealError
 from mesh.seal.handshake import (
     HELLO_BYTES,
-    NO_KEY_NOTICE,
     AskerHandshake,
     Opened,
     answer_hello,
-    is_hello,
-    notice_text,
 )
 from mesh.seal.key import Key
+from mesh.seal.notices import Kind, in_words, kind_of, notice, notice_of
 from mesh.seal.ring import KeyRing, ring_of
 
 KEY, OTHER = Key(b"k" * 32), Key(b"o" * 32)
@@ -79,12 +77,14 @@ def test_other_key_no_key_and_key_needed_are_told_in_plain_words() -> None:
         handshake.take(answer)
     handshake = AskerHandshake(ring_of([OTHER]), RNG.randbytes)
     hello = handshake.hello()
-    assert is_hello(hello)
+    assert kind_of(hello) is Kind.ASK
     with pytest.raises(SealError, match="runs without a key"):
-        handshake.take(NO_KEY_NOTICE)
+        handshake.take(notice(Kind.NO_KEY))
     answer, opened = answer_hello(ring_of([KEY]), RNG.randbytes, b"\x00\x00\x00\x01\x00M\x01")
     assert opened is None
-    assert "wants a key" in (notice_text(answer) or "")
+    told = notice_of(answer)
+    assert told is not None
+    assert "wants a key" in in_words(told, [])
 
 
 def test_hello_and_answer_with_any_bit_changed_open_no_stream() -> None:
