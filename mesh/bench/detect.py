@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mesh.bench.contestant import Contestant
-from mesh.bench.faults import SHARED, FaultSettings, after_burn, burn, choose, play
+from mesh.bench.faults import SHARED, FaultSettings, after_burn, burn, choose, judged, play
 from mesh.bench.idle import measure_idle
 from mesh.bench.joining import start_all
 from mesh.bench.mesh_nodes import MeshNodes
@@ -26,7 +26,7 @@ from mesh.bench.peer_nodes import PeerNodes
 from mesh.bench.peers.search import find_peers
 from mesh.bench.ports import free_ports
 from mesh.bench.progress import Progress
-from mesh.bench.records import Record
+from mesh.bench.records import Record, Round
 from mesh.bench.report import round_line
 from mesh.errors import ConfigError, MeshError
 from mesh.fleet.clearing import signals_as_exits, undisturbed
@@ -182,32 +182,52 @@ class _Run:
                     time.sleep(phase_s)
                     with self._excluding(one):
                         played = play(fault, one, victim, seed, settings.details)
-                        self._records[one.name].rounds.append(played)
-                        self._progress.say(round_line(one.name, number, played))
+                        self._record(one, number, played)
                     self._progress.advance()
                 self._settle()
+        for one in self._standing:
+            self._judge_last(one)
 
     def _shared_round(self, number: int) -> None:
         details = self._settings.details
         self._progress.task(f"{details.burners} busy loops for {details.burn_s:g} s")
         span_ns = burn(details)
         for one in list(self._standing):
-            with self._excluding(one):
-                played = after_burn(one, span_ns, details)
-                self._records[one.name].rounds.append(played)
-                self._progress.say(round_line(one.name, number, played))
+            with self._excluding(one, span_ns[0]):
+                self._record(one, number, after_burn(one, span_ns, details))
             self._progress.advance()
         self._settle()
+
+    def _record(self, contestant: Contestant, number: int, played: Round) -> None:
+        self._judge_last(contestant, played.began_ns)
+        self._records[contestant.name].rounds.append(played)
+        self._progress.say(round_line(contestant.name, number, played))
+
+    def _judge_last(self, contestant: Contestant, end_ns: int | None = None) -> None:
+        """Count the verdicts of the last round once more, with those that fell in the pause after it."""
+        rounds = self._records[contestant.name].rounds
+        if not rounds:
+            return
+        before, rounds[-1] = rounds[-1], judged(rounds[-1], contestant.log, end_ns)
+        if rounds[-1].blame != before.blame:
+            late = round_line(contestant.name, len(rounds), rounds[-1])
+            self._progress.say(f"{late}  (with verdicts that came after the round)")
 
     def _settle(self) -> None:
         time.sleep(SETTLE_S[self._settings.profile])
 
     @contextmanager
-    def _excluding(self, contestant: Contestant) -> Iterator[None]:
-        """Leave out a contestant that fails."""
+    def _excluding(self, contestant: Contestant, began_ns: int = 0) -> Iterator[None]:
+        """Leave out a contestant that fails, in what began just now or at a Unix time in ns.
+
+        Its members are ended: they would take processor time from the others.
+        """
+        began_ns = began_ns or time.time_ns()
         try:
             yield
         except MeshError as error:
+            self._judge_last(contestant, began_ns)
+            contestant.close()
             self._records[contestant.name].failure = str(error)
             self._progress.say(f"{contestant.name:<10}  left out from here on: {error}")
             self._standing.remove(contestant)

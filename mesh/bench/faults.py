@@ -24,7 +24,7 @@ from typing import Final
 from mesh.bench.contestant import Contestant, tether
 from mesh.bench.joining import await_whole, bring_back
 from mesh.bench.records import Blame, Round
-from mesh.bench.sightings import Sight, Sighting
+from mesh.bench.sightings import Sight, Sighting, SightingLog
 
 FAULTS: Final = ("kill", "stop", "leave", "restart", "burn", "deaf")
 SHARED: Final = frozenset({"burn"})
@@ -99,19 +99,15 @@ def _back(noticed: Round, on: Contestant, seed: str, fault_ns: int) -> Round:
     return_ns = time.time_ns()
     returned = bring_back(on, victim, seed)
     await_whole(on)
-    others = blame_of(on.log.since(fault_ns), victim)
-    back = blame_of(on.log.since(return_ns), victim)  # before that, the verdict was right
     absent = {name for name in on.members if name != victim} - returned.keys()
-    return replace(
+    whole = replace(
         noticed,
         returned_ms=returned,
         missing=tuple(sorted(absent.union(noticed.missing))),
-        blame=replace(
-            others,
-            victim_accusations=back.victim_accusations,
-            victim_suspicions=back.victim_suspicions,
-        ),
+        began_ns=fault_ns,
+        victim_from_ns=return_ns,
     )
+    return judged(whole, on.log)
 
 
 def _stop(fault: str, on: Contestant, victim: str, seed: str, settings: FaultSettings) -> Round:
@@ -140,11 +136,13 @@ def _recovered(
     began_ns, over_ns = span_ns
     time.sleep(settings.watch_s)
     whole_ns = await_whole(on)
-    return replace(
+    whole = replace(
         bare,
         whole_ms=round(max(0, whole_ns - over_ns) / 1e6, 1),
-        blame=blame_of(on.log.since(began_ns), bare.victim),
+        began_ns=began_ns,
+        victim_from_ns=began_ns,
     )
+    return judged(whole, on.log)
 
 
 def burn(settings: FaultSettings) -> tuple[int, int]:
@@ -176,6 +174,21 @@ def busy_loops(count: int) -> Iterator[None]:
             loop.kill()
         for loop in loops:
             loop.wait()
+
+
+def judged(played: Round, log: SightingLog, end_ns: int | None = None) -> Round:
+    """Return a round with the wrong verdicts from its fault on, and before `end_ns`.
+
+    They are counted once more when the next round begins: one that falls in the pause belongs to somebody.
+    """
+    others = blame_of(log.since(played.began_ns, end_ns), played.victim)
+    back = blame_of(log.since(played.victim_from_ns, end_ns), played.victim)
+    blame = replace(
+        others,
+        victim_accusations=back.victim_accusations,
+        victim_suspicions=back.victim_suspicions,
+    )
+    return replace(played, blame=blame)
 
 
 def blame_of(seen: Sequence[Sighting], victim: str) -> Blame:

@@ -57,6 +57,8 @@ class Round:
         returned_ms: by survivor, how long after the victim's socket was bound again it saw it alive.
         whole_ms: how long after the fault ended (heard again, ran again) all held each other alive;
             0 if they never ceased to.
+        began_ns: from when on verdicts count, Unix time.
+        victim_from_ns: from when on those on the victim do: before it is back they are right.
     """
 
     fault: str
@@ -66,6 +68,8 @@ class Round:
     whole_ms: float | None = None
     missing: tuple[str, ...] = ()
     blame: Blame = Blame()
+    began_ns: int = 0
+    victim_from_ns: int = 0
 
     @property
     def is_good(self) -> bool:

@@ -54,10 +54,14 @@ class SightingLog:
         with self._changed:
             self._views.pop(observer, None)
 
-    def since(self, start_ns: int) -> list[Sighting]:
-        """Return what was seen from `start_ns` on."""
+    def since(self, start_ns: int, end_ns: int | None = None) -> list[Sighting]:
+        """Return what was seen from `start_ns` on, and before `end_ns`."""
         with self._changed:
-            return [one for one in self._all if one.at_ns >= start_ns]
+            return [
+                one
+                for one in self._all
+                if one.at_ns >= start_ns and (end_ns is None or one.at_ns < end_ns)
+            ]
 
     def wait_seen(
         self,

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mesh.bench import detect as driver
-from mesh.bench.contestant import BenchError
+from mesh.bench.contestant import BenchError, Contestant, Traffic
 from mesh.bench.detect import DetectSettings, detect
 from mesh.bench.faults import FaultSettings
 from mesh.bench.mesh_nodes import MeshNodes
+from mesh.bench.records import Record
+from mesh.bench.sightings import Sight, Sighting
 
 
 class Told:
@@ -28,7 +33,81 @@ class Told:
         self.tasks.append(text)
 
     def advance(self) -> None:
-        raise AssertionError("no round is to be played")
+        self.tasks.append("advanced")
+
+
+class Puppets(Contestant):
+    """Members that are no processes: what they see is what a test says."""
+
+    def __init__(self) -> None:
+        ports = {"n01": 1, "n02": 2, "n03": 3}
+        super().__init__("puppets", "puppets", ports, tells_refutations=True)
+        self.closed = 0
+        self.is_broken = False
+
+    def say(self, observer: str, sight: Sight, member: str) -> None:
+        self.log.add(Sighting(time.time_ns(), observer, sight, member))
+
+    def spawn(self, member: str, seed: str | None) -> None:
+        raise AssertionError("nobody is started here")
+
+    def pid(self, member: str) -> int:
+        raise AssertionError("nobody has a process here")
+
+    kill = leave = pid
+
+    def toggle_deafness(self, member: str) -> int:
+        if self.is_broken:
+            raise BenchError("puppets: no hook")
+        return time.time_ns()
+
+    def begin_traffic(self) -> None: ...
+
+    def end_traffic(self) -> list[Traffic]:
+        return []
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def puppet_show(puppets: Puppets, on_pause: Callable[[int], None]) -> tuple[Record, Told]:
+    """Play two rounds of deafness; `on_pause` is called with the number of each pause after one."""
+    details = FaultSettings(deaf_s=0.001, watch_s=0.0)
+    settings = DetectSettings(nodes=3, rounds=2, faults=("deaf",), profile="local", details=details)
+    record, told, pauses = Record(name="puppets", about="puppets"), Told(), itertools.count(1)
+
+    class Show(driver._Run):
+        def _settle(self) -> None:
+            on_pause(next(pauses))
+
+    for one, other in itertools.permutations(puppets.members, 2):
+        puppets.say(one, Sight.ALIVE, other)
+    Show(settings, told, [puppets], {"puppets": record}).rounds()
+    return record, told
+
+
+def test_false_accusation_in_the_pause_after_a_round_is_counted() -> None:
+    puppets = Puppets()
+
+    def accuse(_pause: int) -> None:
+        puppets.say("n01", Sight.DEAD, "n02")
+        puppets.say("n01", Sight.ALIVE, "n02")
+
+    record, told = puppet_show(puppets, accuse)
+    total = [one.blame.false_accusations + one.blame.victim_accusations for one in record.rounds]
+    assert total == [1, 1], told.lines
+
+
+def test_contestant_that_is_left_out_is_ended_at_once() -> None:
+    puppets = Puppets()
+
+    def break_down(_pause: int) -> None:
+        puppets.is_broken = True
+
+    record, _ = puppet_show(puppets, break_down)
+    assert record.failure == "puppets: no hook"
+    assert len(record.rounds) == 1
+    assert puppets.closed == 1
 
 
 def test_no_round_is_played_when_nobody_is_left(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import random
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
 from mesh.bench.contestant import Traffic
 from mesh.bench.detect import DetectSettings
-from mesh.bench.faults import FAULTS, FaultSettings, blame_of, choose
+from mesh.bench.faults import FAULTS, FaultSettings, blame_of, choose, judged
 from mesh.bench.figure import figure
 from mesh.bench.idle import mean_of, memory_of
 from mesh.bench.records import Blame, Idle, Join, Record, Round, spread, to_json
@@ -23,7 +24,7 @@ from mesh.bench.report import (
     round_line,
     round_step,
 )
-from mesh.bench.sightings import Sight, Sighting
+from mesh.bench.sightings import Sight, Sighting, SightingLog
 from mesh.cli import bench
 from mesh.cli.main import build_parser
 from mesh.errors import ConfigError
@@ -88,6 +89,21 @@ def test_verdicts_on_others_and_on_the_victim_are_told_apart() -> None:
     assert blame_of(seen, "n2") == Blame(
         false_accusations=1, suspicions=2, victim_accusations=1, victim_suspicions=1
     )
+
+
+def test_verdicts_count_until_the_next_round_begins() -> None:
+    log = SightingLog(tells_refutations=True)
+    killed = replace(KILLED, began_ns=10, victim_from_ns=20)
+    for at_ns, sight, member in (
+        (9, Sight.DEAD, "n3"),
+        (11, Sight.DEAD, "n2"),  # true: it is back at 20
+        (21, Sight.SUSPECT, "n2"),
+        (22, Sight.DEAD, "n3"),
+        (31, Sight.DEAD, "n4"),
+    ):
+        log.add(Sighting(at_ns, "n1", sight, member))
+    assert judged(killed, log, 30).blame == Blame(false_accusations=1, victim_suspicions=1)
+    assert judged(killed, log).blame == Blame(false_accusations=2, victim_suspicions=1)
 
 
 def test_the_json_keeps_its_promised_keys() -> None:
