@@ -19,14 +19,17 @@ from typing import Final, TypeAlias
 import trio
 
 from mesh.core.address import Address, is_loopback, numeric_host
+from mesh.core.pace import Pace
 from mesh.errors import DecodeError
 from mesh.runtime.clock import Clock
 from mesh.runtime.deafness import Deafness
+from mesh.runtime.door import HELLOS_MAX, Door, Passage, PlainDoor
 from mesh.runtime.streams import FIRST_FRAME_BYTES_MAX
-from mesh.wire.frames import FrameKind, FrameReader, exchange_frame, split_exchange
+from mesh.wire.frames import FrameKind, FrameReader, exchange_body, frame, split_exchange
 from mesh.wire.packet import FRAME_BYTES_MAX
 
 OnRequest: TypeAlias = Callable[[Address, bytes], bytes]
+OnRing: TypeAlias = Callable[[bytes], bytes]
 
 _READ_BYTES: Final = 65_536
 _EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -54,6 +57,13 @@ class ListenLimits:
     connections_per_host_max: int = 64
     """The same for one source host. Not for loopback: there every member has the same host."""
 
+    opened_per_host_s: float = 50.0
+    opened_per_host_burst: int = 200
+    """New connections from one source host; more are closed at once. Not for loopback."""
+
+    hosts_max: int = 4_096
+    """Source hosts whose pace is remembered."""
+
     held_bytes_max: int = 64 * 1024 * 1024
     """Half-received frames of all connections together; beyond it the one that holds most is closed."""
 
@@ -70,6 +80,7 @@ class _Connection:
     is_busy: bool = False  # a frame was begun, or a reply is under way
     held_bytes: int = 0
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+    passage: Passage | None = None
 
 
 class Listener:
@@ -87,7 +98,10 @@ class Listener:
         limits: ListenLimits | None = None,
         *,
         deafness: Deafness | None = None,
+        door: Door | None = None,
+        on_ring: OnRing | None = None,
     ) -> None:
+        """`on_ring` answers a ring offered on a sealed stream."""
         self.counters = {
             "sent_frames": 0,
             "sent_frame_bytes": 0,
@@ -96,6 +110,8 @@ class Listener:
             "dropped_bad_frame": 0,
             "dropped_slow": 0,
             "dropped_full": 0,
+            "dropped_hasty": 0,
+            "dropped_strangers": 0,
             "accept_errors": 0,
         }
         self._sock = trio.socket.from_stdlib_socket(sock)
@@ -104,6 +120,9 @@ class Listener:
         self._say = say
         self._limits = limits or ListenLimits()
         self._deafness = deafness or Deafness()
+        self._door = door or PlainDoor()
+        self._on_ring = on_ring
+        self._paces: dict[str, Pace] = {}
         self._connections: dict[_Connection, None] = {}  # in the order of arrival
         self._per_host: Counter[str] = Counter()
         self._held_bytes = 0
@@ -118,7 +137,10 @@ class Listener:
                     await self._endure(error)
                     continue
                 source = Address(numeric_host(name[0]) or name[0], name[1])
-                if self._make_room(source.host):
+                if self._is_hasty(source.host):
+                    self.counters["dropped_hasty"] += 1
+                    sock.close()
+                elif self._make_room(source.host):
                     connection = _Connection(source, trio.SocketStream(sock), self._clock())
                     self._connections[connection] = None
                     self._per_host[source.host] += 1
@@ -126,6 +148,19 @@ class Listener:
                 else:
                     self.counters["dropped_full"] += 1
                     sock.close()
+
+    def _is_hasty(self, host: str) -> bool:
+        """Say whether a host opens connections faster than it may."""
+        if is_loopback(host):
+            return False
+        pace = self._paces.get(host)
+        if pace is None:
+            limits = self._limits
+            while len(self._paces) >= limits.hosts_max:
+                del self._paces[next(iter(self._paces))]
+            pace = Pace(rate_s=limits.opened_per_host_s, burst=limits.opened_per_host_burst)
+            self._paces[host] = pace
+        return not pace.allows(self._clock())
 
     async def _endure(self, error: OSError) -> None:
         self.counters["accept_errors"] += 1
@@ -189,8 +224,10 @@ class Listener:
     async def _answer_all(self, connection: _Connection) -> None:
         limits = self._limits
         with trio.fail_after(limits.first_frame_s):
-            first = await _read_first(connection.stream)
-        if first is None or not await self._answer(connection, first, is_first=True):
+            first = await self._admit(connection)
+        if connection.passage is None:
+            return
+        if first is not None and not await self._answer(connection, first, is_first=True):
             return
         reader = FrameReader(FRAME_BYTES_MAX)
         deadline = trio.current_time() + limits.idle_s
@@ -217,6 +254,23 @@ class Listener:
             elif bodies or was_empty:
                 deadline = trio.current_time() + limits.frame_s
 
+    async def _admit(self, connection: _Connection) -> bytes | None:
+        """Let a stranger in, which gives the connection its passage; return its first request if it has come."""
+        door = self._door
+        most = FIRST_FRAME_BYTES_MAX if door.first_bytes_max is None else door.first_bytes_max
+        for _ in range(HELLOS_MAX):
+            first = await _read_first(connection.stream, most)
+            if first is None:
+                return None
+            answer, connection.passage = door.admit(first)
+            if answer:
+                await connection.stream.send_all(frame(answer))
+            if connection.passage is not None:
+                connection.is_known = not door.is_plain
+                return first if door.is_plain else None
+        self.counters["dropped_strangers"] += 1
+        return None
+
     def _hold(self, connection: _Connection, more_bytes: int) -> None:
         if connection not in self._connections:  # closed for another's sake, and about to notice
             return
@@ -233,10 +287,17 @@ class Listener:
         self, connection: _Connection, body: bytes, *, is_first: bool = False
     ) -> bool:
         """Answer one request; False: the connection is to be closed."""
-        wire_id, kind, packet = split_exchange(body)
         counters = self.counters
         counters["received_frames"] += 1
         counters["received_frame_bytes"] += len(body) + 4
+        passage = connection.passage
+        if passage is None or not passage.is_current():
+            return False  # the key that it came with was removed
+        wire_id, kind, packet = split_exchange(passage.open(body))
+        if kind is FrameKind.RING and self._on_ring is not None:
+            ring = exchange_body(wire_id, FrameKind.RING, self._on_ring(packet))
+            await self._send(connection, passage.seal(ring))
+            return True
         if kind is not FrameKind.REQUEST:
             raise DecodeError("a request is expected on a connection accepted here, found a reply")
         if is_first and not packet:
@@ -247,20 +308,23 @@ class Listener:
         if not reply:
             return False
         connection.is_known = True
-        data = exchange_frame(wire_id, FrameKind.REPLY, reply)
+        await self._send(connection, passage.seal(exchange_body(wire_id, FrameKind.REPLY, reply)))
+        return True
+
+    async def _send(self, connection: _Connection, body: bytes) -> None:
+        data = frame(body)
         was_busy, connection.is_busy = connection.is_busy, True
         with trio.fail_after(self._limits.frame_s):
             await connection.stream.send_all(data)
         connection.is_busy = was_busy
         connection.used_at = self._clock()
-        counters["sent_frames"] += 1
-        counters["sent_frame_bytes"] += len(data)
-        return True
+        self.counters["sent_frames"] += 1
+        self.counters["sent_frame_bytes"] += len(data)
 
 
-async def _read_first(stream: trio.SocketStream) -> bytes | None:
+async def _read_first(stream: trio.SocketStream, bytes_max: int) -> bytes | None:
     """Read exactly the first frame, and not a byte of the next, whose limit is another; None at the end."""
-    reader = FrameReader(FIRST_FRAME_BYTES_MAX)
+    reader = FrameReader(bytes_max)
     got = b""
     while True:
         need = 4 - len(got) if len(got) < 4 else 4 + int.from_bytes(got[:4], "big") - len(got)

@@ -17,20 +17,24 @@ import trio
 from mesh.core.address import Address
 from mesh.core.effects import StartExchange
 from mesh.core.timers import Timers
-from mesh.errors import DecodeError, ForeignStreamError, TransportError
+from mesh.errors import DecodeError, ForeignStreamError, SealError, TransportError
 from mesh.runtime.clock import Clock
 from mesh.runtime.deafness import Deafness
+from mesh.runtime.door import Door, Passage, PlainDoor
 from mesh.runtime.reach import Reach
-from mesh.wire.frames import FrameKind, FrameReader, exchange_frame, split_exchange
+from mesh.wire.frames import FrameKind, FrameReader, exchange_body, frame, split_exchange
 from mesh.wire.packet import FRAME_BYTES_MAX
 
 FIRST_FRAME_BYTES_MAX: Final = 65_536
-GREETING: Final = exchange_frame(0, FrameKind.REQUEST, b"")
+_GREETING: Final = exchange_body(0, FrameKind.REQUEST, b"")
+GREETING: Final = frame(_GREETING)
 """Goes before a first request that is longer than a first frame may be. It is not answered."""
 
 _READ_BYTES: Final = 65_536
 
 OnReply: TypeAlias = Callable[[int, "bytes | TransportError"], None]
+MakeOffer: TypeAlias = Callable[[], bytes]
+OnOffered: TypeAlias = Callable[[bytes], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,7 @@ class _Connection:
     queued_bytes: int = 0
     last_wire_id: int = 0
     heard_at: float = -1.0
+    passage: Passage | None = None  # None until the other end has let this one in
     has_work: trio.Event = field(default_factory=trio.Event)
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
 
@@ -85,7 +90,10 @@ class Asker:
         *,
         deafness: Deafness | None = None,
         reach: Reach | None = None,
+        door: Door | None = None,
+        rings: tuple[MakeOffer, OnOffered] | None = None,
     ) -> None:
+        """`rings` makes an offer of this node's key ring, and takes what is answered to it."""
         self.counters = {
             "sent_frames": 0,
             "sent_frame_bytes": 0,
@@ -99,6 +107,8 @@ class Asker:
         self._limits = limits or AskLimits()
         self._deafness = deafness or Deafness()
         self._reach = reach or Reach()
+        self._door = door or PlainDoor()
+        self._rings = rings
         self._by_peer: dict[Address, _Connection] = {}
         self._by_id: dict[int, _Pending] = {}
         self._timers: Timers[int | _Connection] = Timers()
@@ -123,7 +133,7 @@ class Asker:
         if not self._reach.admits(effect.to.host):
             self._refuse(effect, "it is not on loopback, and without a key nothing is sent there")
             return
-        connection = self._by_peer.get(effect.to) or self._open(effect.to)
+        connection = self._connection(effect.to)
         limits = self._limits
         if connection is None:
             self._refuse(effect, f"all {limits.connections_max} connections are busy")
@@ -141,16 +151,25 @@ class Asker:
         connection.pending[wire_id] = effect.exchange_id
         self._timers.cancel(connection)
         self._by_id[effect.exchange_id] = _Pending(connection, wire_id, now, effect.timeout_s)
-        data = exchange_frame(wire_id, FrameKind.REQUEST, effect.data)
-        if is_first and len(data) - 4 > FIRST_FRAME_BYTES_MAX:
-            data = GREETING + data
-        connection.queue.append(data)
-        connection.queued_bytes += len(data)
+        body = exchange_body(wire_id, FrameKind.REQUEST, effect.data)
+        if is_first and len(body) > FIRST_FRAME_BYTES_MAX:
+            connection.queue.append(_GREETING)
+            connection.queued_bytes += len(_GREETING)
+        connection.queue.append(body)
+        connection.queued_bytes += len(body)
         connection.has_work.set()
         self._arm(effect.exchange_id, now + effect.timeout_s)
 
     def _refuse(self, effect: StartExchange, reason: str) -> None:
         self._on_reply(effect.exchange_id, TransportError(f"was not asked: {reason}"))
+
+    def _connection(self, peer: Address) -> _Connection | None:
+        """Return the connection to a peer, a new one if there is none whose key still counts."""
+        known = self._by_peer.get(peer)
+        if known is not None and known.passage is not None and not known.passage.is_current():
+            self._close_idle(known)
+            known = None
+        return known or self._open(peer)
 
     def _open(self, peer: Address) -> _Connection | None:
         if len(self._by_peer) >= self._limits.connections_max:
@@ -211,14 +230,23 @@ class Asker:
             with connection.scope:
                 stream = await _connect(connection.peer)
                 try:
+                    passage = connection.passage = await self._door.enter(stream)
+                    if not self._door.is_plain:
+                        connection.heard_at = self._clock()
+                    if passage.is_ring_other and self._rings is not None:
+                        offer = self._rings[0]()
+                        connection.queue.appendleft(offer)
+                        connection.queued_bytes += len(offer)
                     async with trio.open_nursery() as nursery:
-                        nursery.start_soon(self._write, connection, stream)
-                        await self._read(connection, stream)
+                        nursery.start_soon(self._write, connection, stream, passage)
+                        await self._read(connection, stream, passage)
                         nursery.cancel_scope.cancel()
                 finally:
                     stream.socket.close()
         except* (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as group:
             reason, number = _reason_of(group)
+        except* SealError as group:
+            reason = str(group.exceptions[0])
         except* DecodeError as group:
             self.counters["dropped_bad_reply"] += 1
             reason = f"broke the protocol: {group.exceptions[0]}"
@@ -228,26 +256,34 @@ class Asker:
         for exchange_id in list(connection.pending.values()):
             self._finish(exchange_id, kind(reason, number))
 
-    async def _write(self, connection: _Connection, stream: trio.SocketStream) -> None:
+    async def _write(
+        self, connection: _Connection, stream: trio.SocketStream, passage: Passage
+    ) -> None:
         while True:
             while connection.queue:
-                data = connection.queue.popleft()
+                body = connection.queue.popleft()
+                data = frame(passage.seal(body))
                 await stream.send_all(data)
-                connection.queued_bytes -= len(data)
+                connection.queued_bytes -= len(body)
                 self.counters["sent_frames"] += 1
                 self.counters["sent_frame_bytes"] += len(data)
             connection.has_work = trio.Event()
             await connection.has_work.wait()
 
-    async def _read(self, connection: _Connection, stream: trio.SocketStream) -> None:
+    async def _read(
+        self, connection: _Connection, stream: trio.SocketStream, passage: Passage
+    ) -> None:
         reader = FrameReader(FRAME_BYTES_MAX)
         while data := await stream.receive_some(_READ_BYTES):
             if not self._deafness.is_on:
                 connection.heard_at = self._clock()
             self.counters["received_frame_bytes"] += len(data)
             for body in reader.feed(data):
-                wire_id, kind, packet = split_exchange(body)
+                wire_id, kind, packet = split_exchange(passage.open(body))
                 self.counters["received_frames"] += 1
+                if kind is FrameKind.RING and self._rings is not None:
+                    self._rings[1](packet)
+                    continue
                 if kind is not FrameKind.REPLY:
                     raise DecodeError(
                         "a reply is expected on a connection opened here, found a request"

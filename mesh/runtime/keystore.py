@@ -1,0 +1,123 @@
+"""The key ring on disk: read from the user's file, kept in the data directory, changed as a whole.
+
+    --key FILE ──► merged into ──► DIR/keys ◄── what other members know later
+
+DIR/keys is what counts: a node that was started with last year's file does not forget this year's key.
+Any member's DIR/keys is a key file for the next host. A file that others may read is refused, since
+whoever reads it can run commands on every member.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from mesh.errors import ConfigError, DataDirectoryError
+from mesh.seal.ring import KeyRing, read_ring
+
+FILE_BYTES_MAX: Final = 65_536
+KEYS_NAME: Final = "keys"
+
+
+class KeyStore:
+    """The ring that this node runs with, and the file that keeps it."""
+
+    def __init__(self, path: Path, ring: KeyRing) -> None:
+        self.ring = ring
+        self._path = path
+
+    def merge(self, other: KeyRing) -> str:
+        """Take over what another ring knows later, and keep it; return why it is not kept, or ""."""
+        return self.save() if self.ring.merge(other) else ""
+
+    def save(self) -> str:
+        """Keep the ring as it is; return why that failed, or "". In memory it counts either way."""
+        try:
+            write_private(self._path, self.ring.to_text().encode("ascii"))
+        except OSError as error:
+            return f"{self._path.name} cannot be written ({error.strerror}): a restart forgets the change"
+        return ""
+
+
+def open_keys(data_dir: Path, key_file: Path | None) -> KeyStore | None:
+    """Return the ring of the data directory, with the user's file merged in; None: there is no key.
+
+    Raises:
+        ConfigError: the user's file is missing, no key file, or open to others.
+        DataDirectoryError: the directory's own is damaged or open to others, or cannot be written.
+    """
+    path = data_dir / KEYS_NAME
+    ring = KeyRing()
+    is_kept = path.exists()
+    if is_kept:
+        try:
+            ring = read_key_file(path)
+        except ConfigError as error:
+            raise DataDirectoryError(f"the keys of this data directory: {error}") from error
+    before = ring.digest
+    if key_file is not None:
+        ring.merge(read_key_file(key_file))
+    if not len(ring):
+        return None
+    store = KeyStore(path, ring)
+    if ring.digest != before:
+        problem = store.save()
+        if problem:
+            raise DataDirectoryError(f"{data_dir} is expected to keep the key: {problem}")
+    return store
+
+
+def read_key_file(path: Path) -> KeyRing:
+    """Return the ring in a file that its owner alone may read.
+
+    Raises:
+        ConfigError: it is missing, open to others, no regular file, or no key file.
+    """
+    try:
+        fd = os.open(path.expanduser(), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(
+            f"a key file is expected at {path}: {reason}; `mesh keygen > {path}` makes one"
+        ) from error
+    with os.fdopen(fd, "rb") as file:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
+            raise ConfigError(f"a key file is expected at {path}, found no regular file")
+        if info.st_mode & 0o077 or info.st_uid not in {0, os.geteuid()}:
+            mode = stat.S_IMODE(info.st_mode)
+            raise ConfigError(
+                f"key file {path} is open to others (mode {mode:04o}, owner {info.st_uid}): mode 0600 and this user "
+                f"as owner are expected, since whoever reads it can run commands on every member; chmod 600 {path}"
+            )
+        data = file.read(FILE_BYTES_MAX + 1)
+    if len(data) > FILE_BYTES_MAX:
+        raise ConfigError(f"a key file of at most {FILE_BYTES_MAX} bytes is expected, found {path}")
+    try:
+        return read_ring(data.decode("ascii"))
+    except (ConfigError, UnicodeDecodeError) as error:
+        text = str(error) if isinstance(error, ConfigError) else "text is expected, found bytes"
+        raise ConfigError(f"{path}: {text}") from error
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replace a file as a whole, durably, readable by its owner alone. Raises OSError."""
+    fresh = path.with_name(f"{path.name}.new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    fd = os.open(fresh, flags, 0o600)
+    try:
+        os.fchmod(fd, 0o600)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    fresh.rename(path)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
