@@ -16,6 +16,7 @@ _SAW: Final = {
     "refute": "heard {member} refute it",
     "dead": "saw {member} dead",
     "leave": "saw {member} leave",
+    "forget": "forgot {member}",
 }
 _TASK: Final = {
     "leased": "runs on {node}",

@@ -23,6 +23,7 @@ class EventKind(StrEnum):
     REFUTE = "refute"  # a suspicion, or a death, was refuted
     DEAD = "dead"
     LEAVE = "leave"
+    FORGET = "forget"  # a member that was gone is removed for good, at somebody's request
     CONFLICT = "conflict"  # two members with one name, or two processes with one id
     SEEK = "seek"  # no seed answered; trying again
     TASK = "task"  # a task changed its state

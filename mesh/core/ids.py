@@ -19,6 +19,7 @@ TaskId = NewType("TaskId", str)
 """A task's identity: the caller's idempotency key, or fresh random text."""
 
 NO_MESH: Final = MeshId(0)
+NO_NODE: Final = NodeId(0)
 TASK_ID_CHARS_MAX: Final = 128
 NAME_CHARS_MAX: Final = 64
 

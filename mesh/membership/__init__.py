@@ -3,15 +3,17 @@
 Where each part of the protocol lives:
 
 - what is known: `member` one entry · `table` the merge rule · `identity` what this node says of itself
-  · `names` who holds which name · `digest` what two members compare
+  · `names` who holds which name · `digest` what two members compare ·
+  `tombstones` the forgotten
 - the failure detector: `probe_order` whom to ping next · `prober` ping, pings through others, over TCP,
   nacks · `suspicion` how long a suspect has · `awareness` the own health score · `vigil` pauses and lag
   of this node · `doubt` when it had better not judge alone · `lifeguard` which of these are at work
 - news: `rumours` applying it · `refutation` what is said of this node itself · `dissemination` what is
   still to be told · `gossip` when, and to whom · `outbox` filling packets · `observed` how a change
   reads as an event · `flaps` members that come and go
-- anti-entropy and healing: `sync` two members compare · `paging` what fits in a frame · `reconnect`
-  trying the dead again · `seed_watch` seeds that nobody here knows
+- anti-entropy and healing: `sync` two members compare · `merging` what the other knows is applied ·
+  `paging` what fits in a frame · `reconnect` trying the dead again · `seed_watch` seeds that nobody here knows
 - the way in, composed by `entrance`: `joining` asking the seeds · `founding` who founds · `gate` answering who wants in
+- the way out, beside leaving and dying: `forgetting` who is removed for good
 - `profile` every timing knob and the presets · `swim` the composition: dispatch and timers, and leaving
 """

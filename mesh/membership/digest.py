@@ -1,9 +1,10 @@
-"""What two members compare before they exchange anything: hashes of the living they know.
+"""What two members compare before they exchange anything: hashes of the living and of the forgotten.
 
 Members fall into 64 buckets by their id. A bucket's hash is the exclusive or of its members' hashes,
 so its order does not matter; the exclusive or of all is kept by the table as the members change. The
-dead and the left are left out: they are forgotten at different times, and nobody is to be reminded of
-them.
+dead and the left are left out: they are dropped at different times, and nobody is to be reminded of
+them. Tombstones are compared, since nothing else tells who missed a forgetting; in the 32 bits that a ping
+carries they are not, which would have them all exchanged each time that one runs out.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Final
 from mesh.core.ids import NodeId
 from mesh.errors import DecodeError
 from mesh.membership.member import Member
+from mesh.wire.records import State
 from mesh.wire.swim_messages import SYNC_BUCKETS
 
 _SHIFT: Final = 64 - (SYNC_BUCKETS.bit_length() - 1)
@@ -40,11 +42,21 @@ def hash_of(member: Member) -> int:
     return _entry_hash(member.card_bytes, member.incarnation, member.state)
 
 
+def tombstone_hash(member: Member) -> int:
+    """Return the hash of all that is compared of a forgotten member; 0 for any other.
+
+    Its card is not: nodes may have forgotten it under different ones.
+    """
+    if member.state is not State.FORGOTTEN:
+        return 0
+    return _entry_hash(b"%d/%d" % (member.node_id, member.boot), member.incarnation, member.state)
+
+
 def bucket_hashes(members: Iterable[Member]) -> list[int]:
-    """Return the hash of each bucket. O(members)."""
+    """Return the hash of each bucket, forgotten members included. O(members)."""
     hashes = [0] * SYNC_BUCKETS
     for member in members:
-        hashes[member.node_id >> _SHIFT] ^= hash_of(member)
+        hashes[member.node_id >> _SHIFT] ^= hash_of(member) ^ tombstone_hash(member)
     return hashes
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from mesh.core.address import Address
-from mesh.core.ids import NodeId
+from mesh.core.ids import NO_NODE, NodeId
 from mesh.wire.records import Card, Cause, Rank, Standing, State, Vitals
+from mesh.wire.swim_messages import Forget
 
+AGE_S_MAX = 0xFFFF_FFFF
 RTT_SMOOTHING = 0.125
 """The weight of a new round trip in the smoothed one, as in TCP."""
 
@@ -25,6 +28,7 @@ class Member:
     since: float  # `now` at which the state was entered, as far as this node knows
     rtt_s: float | None = None
     vitals: Vitals | None = None
+    by: NodeId = NO_NODE  # who asked to forget it
 
     @property
     def node_id(self) -> NodeId:
@@ -58,8 +62,20 @@ class Member:
 
     def standing(self, now: float) -> Standing:
         """Return what to tell another member of this one."""
-        age_s = min(int(max(0.0, now - self.since)), 0xFFFF_FFFF)
-        return Standing(self.boot, self.incarnation, self.state, self.cause, age_s, self.card_bytes)
+        age_s = self._age_s(now)
+        state, cause = self.state, self.cause
+        return Standing(
+            self.boot, self.incarnation, state, cause, age_s, self.card_bytes, by=self.by
+        )
+
+    def tombstone(self, now: float) -> Forget:
+        """Return what to tell another member of this one, which is forgotten."""
+        return Forget(self.node_id, self.boot, self.incarnation, self.by, self._age_s(now))
+
+    def _age_s(self, now: float) -> int:
+        age_s = max(0.0, now - self.since)
+        whole_s = math.ceil(age_s) if self.state is State.FORGOTTEN else int(age_s)
+        return min(whole_s, AGE_S_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

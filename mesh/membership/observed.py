@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from mesh.core.events import Event, EventKind
+from mesh.core.ids import NodeId, format_id
+from mesh.membership.flaps import FLAPS_MIN, WINDOW_S
 from mesh.membership.member import Change
-from mesh.wire.records import State
+from mesh.wire.records import Card, State
 
 _KINDS = {
     State.SUSPECT: EventKind.SUSPECT,
     State.DEAD: EventKind.DEAD,
     State.LEFT: EventKind.LEAVE,
+    State.FORGOTTEN: EventKind.FORGET,
 }
 
 
@@ -38,6 +41,24 @@ def event_of(change: Change, evidence: tuple[str, ...] = ()) -> Event | None:
     )
 
 
+def name_conflict(card: Card, state: State, rival: NodeId) -> Event:
+    """Return the event of a member whose name another living one has."""
+    ids = f"{format_id(card.node_id)} and {format_id(rival)}"
+    return Event(
+        kind=EventKind.CONFLICT,
+        member_id=card.node_id,
+        member=card.name,
+        state=state.word,
+        detail=f"two living members are called {card.name}: {ids}; give one another --name",
+    )
+
+
+def flapping(card: Card) -> Event:
+    """Return the event of a member that comes and goes."""
+    text = f"{card.name} comes and goes: {FLAPS_MIN} deaths and returns within {WINDOW_S:.0f} s"
+    return Event(kind=EventKind.WARN, member_id=card.node_id, member=card.name, detail=text)
+
+
 def _kind_of_living(change: Change) -> EventKind:
     if change.before is None:
         return EventKind.JOIN
@@ -52,4 +73,5 @@ _DETAILS = {
     EventKind.SUSPECT: "is suspected",
     EventKind.DEAD: "was declared dead",
     EventKind.LEAVE: "left",
+    EventKind.FORGET: "is forgotten; it was last",
 }

@@ -23,7 +23,7 @@ from mesh.membership.outbox import Outbox
 from mesh.membership.table import MemberTable
 from mesh.wire.packet import encode_message
 from mesh.wire.records import Card, Cause, State
-from mesh.wire.swim_messages import Alive, Dead, Left, Suspect
+from mesh.wire.swim_messages import Alive, Left, Suspect, Verdict
 
 REFUTATIONS_S: Final = 5.0
 REFUTATIONS_BURST: Final = 5
@@ -88,9 +88,7 @@ class Refutation:
             self._emit(EventKind.CONFLICT, text)
             self._outbox.do(Stop(1, text))
 
-    def on_verdict(
-        self, now: float, sender: NodeId, message: Suspect | Dead | Left, accuser: str
-    ) -> None:
+    def on_verdict(self, now: float, sender: NodeId, message: Verdict, accuser: str) -> None:
         """Take what somebody says of this node; refute it if it is about this session, or say that it was refuted."""
         own = self._table.get(self._identity.node_id)
         if own is None or own.state is State.LEFT:

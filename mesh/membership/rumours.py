@@ -4,14 +4,13 @@
                       └─ about another ──── greater than what is known? ── merge, tell, emit
                                                                         └─ drop, silently
 
-A death learned by anti-entropy is only a suspicion here, unless there is proof of it: after a partition
-each side has declared the other dead, and whoever is still there must get the chance to say so. A
-death told as fresh news is believed at once, if the suspicion before it has long been known here too:
+A death told as fresh news is believed at once, if the suspicion before it has long been known here too:
 whoever told it has waited for the refutation already. If it comes with the suspicion or before it, its
 teller may have kept that to itself (what a slow node says leaves all at once, its verdict with its
-suspicion), and the member gets the moment it needs to refute.
+suspicion), and the member gets the moment it needs to refute. A wish to forget a member that lives here
+is such a death too.
 
-Source: [SWIM §4.2]. The treatment of deaths in anti-entropy follows memberlist's push/pull.
+Source: [SWIM §4.2].
 """
 
 from __future__ import annotations
@@ -20,16 +19,15 @@ import random
 from typing import Final
 
 from mesh.core.effects import Emit
-from mesh.core.events import Event, EventKind
-from mesh.core.ids import NodeId, format_id
+from mesh.core.ids import NO_NODE, NodeId, format_id
 from mesh.core.pace import Pace
 from mesh.membership.awareness import Awareness
 from mesh.membership.dissemination import Dissemination
-from mesh.membership.flaps import FLAPS_MIN, WINDOW_S, Flaps
+from mesh.membership.flaps import Flaps
 from mesh.membership.identity import Identity
 from mesh.membership.member import Change, Member
 from mesh.membership.names import Names
-from mesh.membership.observed import event_of
+from mesh.membership.observed import event_of, flapping, name_conflict
 from mesh.membership.outbox import Outbox
 from mesh.membership.probe_order import ProbeOrder
 from mesh.membership.profile import SwimConfig
@@ -37,8 +35,8 @@ from mesh.membership.refutation import Refutation
 from mesh.membership.suspicion import Suspected, Suspicions
 from mesh.membership.table import MemberTable
 from mesh.wire.packet import encode_message
-from mesh.wire.records import Card, Cause, Rank, Standing, State, decode_card, is_proof
-from mesh.wire.swim_messages import Alive, Dead, Left, Suspect
+from mesh.wire.records import Card, Cause, Rank, Standing, State, decode_card
+from mesh.wire.swim_messages import Alive, Dead, Forget, Left, Suspect, Verdict
 
 SUSPICIONS_S: Final = 10.0
 SUSPICIONS_BURST: Final = 20
@@ -67,6 +65,7 @@ class Rumours:
         awareness: Awareness,
         rng: random.Random,
     ) -> None:
+        self.own_id = identity.node_id
         self._config = config
         self._identity = identity
         self._table = table
@@ -83,11 +82,6 @@ class Rumours:
         self.names = Names()
         self.changes: list[Change] = []
 
-    @property
-    def own_id(self) -> NodeId:
-        """This node's id."""
-        return self._identity.node_id
-
     # What others say.
 
     def on_alive(self, now: float, _sender: NodeId, message: Alive) -> None:
@@ -99,13 +93,13 @@ class Rumours:
         change = self._table.apply_card(now, message.card)
         if change is not None:
             self._news.add(card.node_id, encode_message(message))
-            self._note(now, change, ())
+            self.note(now, change, ())
 
     def on_suspect(self, now: float, sender: NodeId, message: Suspect) -> None:
         """Apply somebody's suspicion."""
         if self._is_mine(now, sender, message, message.accuser):
             return
-        evidence = (f"suspected by {self._name(message.accuser)}",)
+        evidence = (f"suspected by {self.name_of(message.accuser)}",)
         verdict = (State.SUSPECT, Cause.NONE)
         self._on_verdict(now, message, verdict, evidence, message.accuser)
 
@@ -113,7 +107,7 @@ class Rumours:
         """Apply somebody's verdict of death."""
         if self._is_mine(now, sender, message, message.accuser):
             return
-        evidence = (f"declared dead by {self._name(message.accuser)}",)
+        evidence = (f"declared dead by {self.name_of(message.accuser)}",)
         if self._is_hasty(now, message):
             suspicion = Suspect(message.node_id, message.boot, message.incarnation, message.accuser)
             verdict = (State.SUSPECT, Cause.NONE)
@@ -130,21 +124,20 @@ class Rumours:
         verdict = (State.LEFT, Cause.NONE)
         self._on_verdict(now, message, verdict, ("said so itself",), message.node_id)
 
-    def merge(self, now: float, sender: NodeId, members: tuple[Standing, ...]) -> None:
-        """Apply what a member knows, learned by anti-entropy."""
-        for standing in members:
-            card = standing.subject
-            known = self._table.get(card.node_id)
-            is_over = standing.state >= State.DEAD
-            if known is None and is_over:
-                continue  # a rumour adds nobody
-            if known is None or not is_over or standing.boot <= known.boot:
-                self.on_alive(now, sender, Alive(standing.card))
-                self._merge_verdict(now, sender, card.node_id, standing)
-            elif card.node_id == self._identity.node_id:
-                self.refutation.on_ended(now, standing.boot)
-            else:
-                self._merge_ended(now, sender, known, standing)
+    def on_forget(self, now: float, sender: NodeId, message: Forget) -> None:
+        """Apply somebody's wish to forget a member; one that lives here is told dead first, and may refute."""
+        if self._is_mine(now, sender, message, message.by):
+            return
+        member = self._table.get(message.node_id)
+        if member is not None and member.is_living:
+            boot, incarnation, accuser = message.boot, message.incarnation, message.by
+            death = Dead(message.node_id, boot, incarnation, Cause.SILENT, accuser)
+            self.on_dead(now, sender, death)
+            if member.is_living:
+                return  # whoever hears that it died says again that it is forgotten
+        evidence = (f"asked for at {self.name_of(message.by)}",)
+        verdict = (State.FORGOTTEN, Cause.NONE)
+        self._on_verdict(now, message, verdict, evidence, message.by)
 
     def welcome(self, now: float, members: tuple[Standing, ...]) -> None:
         """Take over the whole table of the member that let this node in, the dead included."""
@@ -157,7 +150,7 @@ class Rumours:
             member = self._table.get(standing.subject.node_id)
             if change.before is None and member is not None:
                 member.since = now - standing.age_s
-            self._note(now, change, ())
+            self.note(now, change, ())
 
     # What this node says.
 
@@ -167,7 +160,7 @@ class Rumours:
         card = self._identity.card
         rival = self.names.file(card, is_living=True)
         if rival is not None:
-            self._outbox.do(Emit(_name_conflict(card, State.ALIVE, rival)))
+            self._outbox.do(Emit(name_conflict(card, State.ALIVE, rival)))
 
     def suspect(self, now: float, member: Member, evidence: tuple[str, ...]) -> None:
         """Suspect a member that answered no probe, at a bounded pace: a silent mesh is probed again anyway."""
@@ -182,12 +175,12 @@ class Rumours:
         member = self._table.get(suspected.node_id)
         if member is None or member.state is not State.SUSPECT:
             return
-        shared = [self._name(accuser) for accuser in suspected.accusers]
+        shared = [self.name_of(accuser) for accuser in suspected.accusers]
         by = f"accused by {', '.join(shared)}" if shared else "the accuser is not known"
         waited = f"no refutation within {now - suspected.opened_at:.1f} s"
         evidence: tuple[str, ...] = (waited, by)
         if suspected.told_by is not None:
-            evidence += (f"declared dead by {self._name(suspected.told_by)}",)
+            evidence += (f"declared dead by {self.name_of(suspected.told_by)}",)
         message = self.verdict_on(member, Cause.SILENT)
         evidence += tuple(text for text in suspected.evidence if text not in evidence)
         self._on_verdict(now, message, (State.DEAD, Cause.SILENT), evidence, message.accuser)
@@ -197,91 +190,7 @@ class Rumours:
         me = self._identity.node_id
         return Dead(member.node_id, member.boot, member.incarnation, cause, me)
 
-    # Inside.
-
-    def _is_mine(
-        self, now: float, sender: NodeId, message: Suspect | Dead | Left, accuser: NodeId
-    ) -> bool:
-        """Take what is said of this node itself; say whether it was that."""
-        if message.node_id != self._identity.node_id:
-            return False
-        self.refutation.on_verdict(now, sender, message, self._name(accuser))
-        return True
-
-    def _on_verdict(
-        self,
-        now: float,
-        message: Suspect | Dead | Left,
-        verdict: tuple[State, Cause],
-        evidence: tuple[str, ...],
-        accuser: NodeId,
-    ) -> None:
-        rank: Rank = (message.boot, message.incarnation, *verdict)
-        change = self._table.apply_verdict(now, message.node_id, rank)
-        if change is None:
-            if not self._confirm(message, accuser):
-                self._remind(message)
-            return
-        self._news.add(message.node_id, encode_message(message))
-        self._note(now, change, evidence, accuser)
-
-    def _is_hasty(self, now: float, message: Dead) -> bool:
-        """Say whether a member is told dead of whom no suspicion could be heard, let alone refuted, here."""
-        member = self._table.get(message.node_id)
-        if not self._config.lifeguard.checks_deaths or message.cause is not Cause.SILENT:
-            return False
-        if member is None or not member.is_living or member.boot != message.boot:
-            return False
-        if message.incarnation < member.incarnation:
-            return False
-        if not self.suspicions.is_open(message.node_id, message.boot, message.incarnation):
-            return True
-        suspected = self.suspicions.get(message.node_id)
-        return suspected is not None and now - suspected.opened_at < suspected.shortest_s / 2
-
-    def _confirm(self, message: Suspect | Dead | Left, accuser: NodeId) -> bool:
-        """Note that another observer shares an open suspicion, and pass that on while it counts."""
-        node_id = message.node_id
-        is_same = isinstance(message, Suspect) and self.suspicions.is_open(
-            node_id, message.boot, message.incarnation
-        )
-        if is_same and self.suspicions.confirm(node_id, accuser):
-            self._news.add(node_id, encode_message(message))
-        return is_same
-
-    def _remind(self, message: Suspect | Dead | Left) -> None:
-        """Whoever accuses a session that has left missed its farewell, and nobody else will tell."""
-        member = self._table.get(message.node_id)
-        if member is None or member.state is not State.LEFT or isinstance(message, Left):
-            return
-        if message.boot == member.boot and member.node_id not in self._news:
-            farewell = Left(member.node_id, member.boot, member.incarnation)
-            self._news.add(member.node_id, encode_message(farewell))
-
-    def _merge_ended(self, now: float, sender: NodeId, known: Member, standing: Standing) -> None:
-        """A later session than the known one has come and gone meanwhile."""
-        if is_proof(standing.state, standing.cause):
-            change = self._table.apply(now, standing)
-            if change is not None:
-                farewell = Left(known.node_id, standing.boot, standing.incarnation)
-                self._news.add(known.node_id, encode_message(farewell))
-                self._note(now, change, ("said so itself",))
-        elif known.is_living:
-            self.on_alive(now, sender, Alive(standing.card))
-            self._merge_verdict(now, sender, known.node_id, standing)
-
-    def _merge_verdict(
-        self, now: float, sender: NodeId, node_id: NodeId, standing: Standing
-    ) -> None:
-        boot, incarnation, state, cause = standing.rank
-        if state is State.LEFT:
-            self.on_left(now, sender, Left(node_id, boot, incarnation))
-        elif is_proof(state, cause):
-            self.on_dead(now, sender, Dead(node_id, boot, incarnation, cause, sender))
-        elif state is not State.ALIVE:
-            self.on_suspect(now, sender, Suspect(node_id, boot, incarnation, sender))
-
-    def _note(
+    def note(
         self,
         now: float,
         change: Change,
@@ -305,7 +214,78 @@ class Rumours:
             self._outbox.do(Emit(event))
         rival = self.names.file(card, is_living=change.is_living)
         if rival is not None:
-            self._outbox.do(Emit(_name_conflict(card, state, rival)))
+            self._outbox.do(Emit(name_conflict(card, state, rival)))
+
+    def name_of(self, node_id: NodeId) -> str:
+        """Return what people call a member; its id if it is not known here."""
+        if node_id == self._identity.node_id:
+            return self._identity.card.name
+        member = self._table.get(node_id)
+        return member.name if member is not None else format_id(node_id)
+
+    # Inside.
+
+    def _is_mine(self, now: float, sender: NodeId, message: Verdict, accuser: NodeId) -> bool:
+        """Take what is said of this node itself; say whether it was that."""
+        if message.node_id != self._identity.node_id:
+            return False
+        self.refutation.on_verdict(now, sender, message, self.name_of(accuser))
+        return True
+
+    def _on_verdict(
+        self,
+        now: float,
+        message: Verdict,
+        verdict: tuple[State, Cause],
+        evidence: tuple[str, ...],
+        accuser: NodeId,
+    ) -> None:
+        rank: Rank = (message.boot, message.incarnation, *verdict)
+        at, by = now, NO_NODE
+        if isinstance(message, Forget):
+            at, by = now - message.age_s, message.by
+        change = self._table.apply_verdict(at, message.node_id, rank, by)
+        if change is None:
+            if not self._confirm(message, accuser):
+                self._remind(now, message)
+            return
+        self._news.add(message.node_id, encode_message(message))
+        self.note(now, change, evidence, accuser)
+
+    def _is_hasty(self, now: float, message: Dead) -> bool:
+        """Say whether a member is told dead of whom no suspicion could be heard, let alone refuted, here."""
+        member = self._table.get(message.node_id)
+        if not self._config.lifeguard.checks_deaths or message.cause is not Cause.SILENT:
+            return False
+        if member is None or not member.is_living or member.boot != message.boot:
+            return False
+        if message.incarnation < member.incarnation:
+            return False
+        if not self.suspicions.is_open(message.node_id, message.boot, message.incarnation):
+            return True
+        suspected = self.suspicions.get(message.node_id)
+        return suspected is not None and now - suspected.opened_at < suspected.shortest_s / 2
+
+    def _confirm(self, message: Verdict, accuser: NodeId) -> bool:
+        """Note that another observer shares an open suspicion, and pass that on while it counts."""
+        node_id = message.node_id
+        is_same = isinstance(message, Suspect) and self.suspicions.is_open(
+            node_id, message.boot, message.incarnation
+        )
+        if is_same and self.suspicions.confirm(node_id, accuser):
+            self._news.add(node_id, encode_message(message))
+        return is_same
+
+    def _remind(self, now: float, message: Verdict) -> None:
+        """Whoever accuses a session that has left, or is forgotten, missed that, and nobody else will tell."""
+        member = self._table.get(message.node_id)
+        if member is None or message.boot != member.boot or member.node_id in self._news:
+            return
+        if member.state is State.FORGOTTEN and not isinstance(message, Forget):
+            self._news.add(member.node_id, encode_message(member.tombstone(now)))
+        elif member.state is State.LEFT and isinstance(message, Suspect | Dead):
+            farewell = Left(member.node_id, member.boot, member.incarnation)
+            self._news.add(member.node_id, encode_message(farewell))
 
     def _suspect(
         self, now: float, change: Change, evidence: tuple[str, ...], accuser: NodeId | None
@@ -336,29 +316,8 @@ class Rumours:
 
     def _note_flap(self, now: float, card: Card) -> None:
         if self.flaps.note(now, card.node_id):
-            text = f"{card.name} comes and goes: {FLAPS_MIN} deaths and returns within {WINDOW_S:.0f} s"
-            event = Event(
-                kind=EventKind.WARN, member_id=card.node_id, member=card.name, detail=text
-            )
-            self._outbox.do(Emit(event))
-
-    def _name(self, node_id: NodeId) -> str:
-        if node_id == self._identity.node_id:
-            return self._identity.card.name
-        member = self._table.get(node_id)
-        return member.name if member is not None else format_id(node_id)
+            self._outbox.do(Emit(flapping(card)))
 
 
 def _was_living(change: Change) -> bool:
     return change.state_before is not None and change.state_before <= State.SUSPECT
-
-
-def _name_conflict(card: Card, state: State, rival: NodeId) -> Event:
-    ids = f"{format_id(card.node_id)} and {format_id(rival)}"
-    return Event(
-        kind=EventKind.CONFLICT,
-        member_id=card.node_id,
-        member=card.name,
-        state=state.word,
-        detail=f"two living members are called {card.name}: {ids}; give one another --name",
-    )

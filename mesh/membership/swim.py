@@ -18,6 +18,7 @@ from mesh.errors import LocalProtocolError
 from mesh.membership.awareness import Awareness
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.entrance import Entrance, Wishes
+from mesh.membership.forgetting import Forgetting
 from mesh.membership.gossip import Gossip
 from mesh.membership.identity import Identity
 from mesh.membership.member import Change
@@ -36,6 +37,7 @@ from mesh.wire.swim_messages import (
     Ack,
     Alive,
     Dead,
+    Forget,
     Join,
     Left,
     Nack,
@@ -53,7 +55,7 @@ TOLD_DIRECTLY_MAX: Final = 64
 class Swim:
     """The membership of one node."""
 
-    DATAGRAMS: Final = frozenset({Ping, PingReq, Ack, Nack, Alive, Suspect, Dead, Left})
+    DATAGRAMS: Final = frozenset({Ping, PingReq, Ack, Nack, Alive, Suspect, Dead, Left, Forget})
     REQUESTS: Final = frozenset({Join, Ping, SyncRoot, SyncOffer})
 
     def __init__(
@@ -105,11 +107,13 @@ class Swim:
         )
         wishes = Wishes(seeds=seeds, expect=expect, is_name_given=is_name_given)
         self._build_meeting(rng, wishes)
+        self.forgetting = Forgetting(table, self.rumours)
         self._on_datagram: dict[type, Any] = {
             Alive: self.rumours.on_alive,
             Suspect: self.rumours.on_suspect,
             Dead: self.rumours.on_dead,
             Left: self.rumours.on_left,
+            Forget: self.rumours.on_forget,
             Ack: self._prober.on_ack,
         }
 
@@ -117,7 +121,9 @@ class Swim:
         """Build what brings members together, and keeps them so."""
         config, table, news, outbox = self._config, self.table, self._news, self._outbox
         self._gossip = Gossip(config=config, table=table, news=news, outbox=outbox, rng=rng)
-        self._sync = Sync(config=config, table=table, rumours=self.rumours, outbox=outbox, rng=rng)
+        self._sync = Sync(
+            config=config, table=table, rumours=self.rumours, news=news, outbox=outbox, rng=rng
+        )
         self._reconnect = Reconnect(config=config, table=table, rng=rng)
         self._entrance = Entrance(
             config=config,
@@ -170,7 +176,7 @@ class Swim:
         for message in packet.messages:
             kind = type(message)
             if kind is Ping:
-                self._prober.on_ping(source, message, *self._verdict_on(sender))
+                self._prober.on_ping(source, message, *self._verdict_on(now, sender))
             elif kind is PingReq:
                 self._prober.on_ping_req(now, source, message)
             elif kind is Nack:
@@ -326,9 +332,11 @@ class Swim:
         if self._entrance.try_founding(now):
             self._begin(now)
 
-    def _verdict_on(self, sender: NodeId) -> tuple[object, ...]:
+    def _verdict_on(self, now: float, sender: NodeId) -> tuple[object, ...]:
         """Return what to tell a member that is held dead here but speaks: its verdict, to refute."""
         member = self.table.get(sender)
+        if member is not None and member.state is State.FORGOTTEN:
+            return (member.tombstone(now),)
         if member is None or member.state is not State.DEAD:
             return ()
         return (self.rumours.verdict_on(member, member.cause),)

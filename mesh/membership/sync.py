@@ -22,7 +22,9 @@ from mesh.core.address import Address
 from mesh.core.ids import NodeId
 from mesh.errors import DecodeError
 from mesh.membership.digest import bucket_hashes, bucket_of, differing, pack_hashes
+from mesh.membership.dissemination import Dissemination
 from mesh.membership.member import Member
+from mesh.membership.merging import Merging
 from mesh.membership.outbox import Outbox
 from mesh.membership.paging import page
 from mesh.membership.profile import SwimConfig
@@ -50,12 +52,13 @@ class Sync:
         config: SwimConfig,
         table: MemberTable,
         rumours: Rumours,
+        news: Dissemination,
         outbox: Outbox,
         rng: random.Random,
     ) -> None:
         self._config = config
         self._table = table
-        self._rumours = rumours
+        self._merging = Merging(config=config, table=table, rumours=rumours, news=news)
         self._outbox = outbox
         self._rng = rng
         self._deadline: float | None = None
@@ -75,10 +78,12 @@ class Sync:
         return self._deadline
 
     def handle_timeout(self, now: float) -> None:
-        """Start the periodic exchange if it is due."""
+        """Start the periodic exchange if it is due, without the tombstones that have run out."""
         if self._deadline is None or now < self._deadline:
             return
         self.start(now)
+        for node_id in self._table.tombstones.expired(now, self._config.forgotten_retention_s):
+            self._table.remove(node_id)
         for member in self._table.choose(self._rng, 1):
             self.begin(member.address)
 
@@ -87,7 +92,7 @@ class Sync:
         if address in self._open or len(self._open) >= SYNCS_MAX:
             return
         self._open[address] = None
-        root = SyncRoot(self._table.view_hash)
+        root = SyncRoot(self._root)
         self._outbox.ask(address, root, ("sync", address, 1), self._config.exchange_timeout_s)
 
     def compare(self, now: float, member: Member, view: int) -> None:
@@ -100,7 +105,7 @@ class Sync:
 
     def on_root(self, message: SyncRoot) -> SyncSame | SyncBuckets:
         """Answer the first step."""
-        if message.root == self._table.view_hash:
+        if message.root == self._root:
             return SyncSame()
         return SyncBuckets(pack_hashes(bucket_hashes(self._table)))
 
@@ -112,7 +117,7 @@ class Sync:
             for member in self._in_buckets(message.buckets)
             if _is_news(member, theirs.get(member.node_id))
         ]
-        self._rumours.merge(now, sender, message.members)
+        self._merging.merge(now, sender, message.members)
         return SyncDelta(page(delta))
 
     def handle_reply(self, now: float, sender: NodeId, tag: Hashable, reply: object) -> None:
@@ -131,11 +136,19 @@ class Sync:
                 self._outbox.ask(address, offer, ("sync", address, 2), timeout_s)
                 return
         if isinstance(reply, SyncDelta):
-            self._rumours.merge(now, sender, reply.members)
+            self._merging.merge(now, sender, reply.members)
         self._open.pop(address, None)
 
+    @property
+    def _root(self) -> int:
+        """One hash of all that is compared."""
+        return self._table.view_hash ^ self._table.tombstones.hash
+
     def _in_buckets(self, buckets: tuple[int, ...]) -> list[Member]:
-        """Return the members of these buckets, and all that have left: no digest shows a missed farewell."""
+        """Return the members of these buckets, and all that have left: no digest shows a missed farewell.
+
+        A missed forgetting it does show: the forgotten are compared like the living.
+        """
         wanted = set(buckets)
         return [
             member
@@ -147,7 +160,7 @@ class Sync:
 def _is_news(member: Member, theirs: Standing | None) -> bool:
     """Say whether this node knows a member better than the other side does."""
     if theirs is None:
-        return member.is_living or member.state is State.LEFT
+        return member.is_living or member.state in {State.LEFT, State.FORGOTTEN}
     is_word_later = member.boot == theirs.boot and (
         member.card.incarnation > theirs.subject.incarnation
     )

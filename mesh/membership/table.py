@@ -4,7 +4,7 @@ Of one member, knowledge is ordered:
 
     boot        a later session outranks all that was said of earlier ones
     incarnation within a session, the member's own word counts upward
-    state       within one incarnation: alive < suspect < dead < left
+    state       within one incarnation: alive < suspect < dead < left < forgotten
     cause       silent < crashed < ended: the stronger reason stays
 
 Merging takes the greater. That is idempotent, commutative and associative, so it does not matter in
@@ -22,9 +22,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from mesh.core.ids import NodeId
+from mesh.core.ids import NO_NODE, NodeId
 from mesh.membership.digest import hash_of
 from mesh.membership.member import Change, Member
+from mesh.membership.tombstones import Tombstones
 from mesh.wire.records import Card, Cause, Rank, Standing, State, decode_card
 from mesh.wire.swim_messages import MEMBERS_MAX
 
@@ -38,6 +39,7 @@ class MemberTable:
         self._living: list[NodeId] = []
         self._place: dict[NodeId, int] = {}  # where in _living; the two change together
         self._gone: dict[NodeId, None] = {}  # dead and left, the latest last
+        self.tombstones = Tombstones()
         self.view_hash = 0
         """The exclusive or of the hashes of all living members, this node among them."""
 
@@ -94,22 +96,32 @@ class MemberTable:
         card = decode_card(card_bytes)
         return self._merge(now, card_bytes, (card.boot, card.incarnation, State.ALIVE, Cause.NONE))
 
-    def apply_verdict(self, now: float, node_id: NodeId, rank: Rank) -> Change | None:
-        """Merge what somebody says of a session that is known; return what changed, or None."""
+    def apply_verdict(
+        self, now: float, node_id: NodeId, rank: Rank, by: NodeId = NO_NODE
+    ) -> Change | None:
+        """Merge what somebody says of a session that is known; return what changed, or None.
+
+        `now` is when the state was entered; `by` is who asked for it, of one that is forgotten.
+        """
         member = self._members.get(node_id)
         if member is None or rank[0] != member.boot:
             return None
-        return self._merge(now, member.card_bytes, rank)
+        return self._merge(now, member.card_bytes, rank, by)
 
     def apply(self, now: float, standing: Standing) -> Change | None:
-        """Merge a member's own word and the verdict on it, as one; return what changed, or None."""
-        return self._merge(now, standing.card, standing.rank)
+        """Merge a member's own word and the verdict on it, as one; return what changed, or None.
+
+        A tombstone is as old here as it was there.
+        """
+        since = now - standing.age_s if standing.state is State.FORGOTTEN else now
+        return self._merge(since, standing.card, standing.rank, standing.by)
 
     def remove(self, node_id: NodeId) -> None:
-        """Forget a member that is dead or has left."""
+        """Drop a member that is not living."""
         member = self._members.pop(node_id)
-        assert not member.is_living, "a living member is never forgotten"
-        del self._gone[node_id]
+        assert not member.is_living, "a living member is never dropped"
+        self.tombstones.drop(member)
+        self._gone.pop(node_id, None)
 
     def choose(self, rng: random.Random, count: int, but: NodeId | None = None) -> list[Member]:
         """Return up to `count` different living members at random, without `but`. O(count)."""
@@ -132,7 +144,10 @@ class MemberTable:
         living = {m.node_id for m in self if m.is_living and m.node_id != self._self_id}
         assert sorted(self._living) == sorted(living), "living holds exactly the living others"
         assert all(self._living[place] == node_id for node_id, place in self._place.items())
-        assert set(self._gone) == {m.node_id for m in self if not m.is_living}
+        gone = {State.DEAD, State.LEFT}
+        assert set(self._gone) == {m.node_id for m in self if m.state in gone}
+        assert all((m.state is State.FORGOTTEN) == (m.node_id in self.tombstones) for m in self)
+        self.tombstones.check_invariants()
         expected = 0
         for member in self:
             expected ^= hash_of(member)
@@ -141,20 +156,24 @@ class MemberTable:
             assert member.card.boot == member.boot, "a card is of the session it describes"
             assert member.card.incarnation <= member.incarnation, "a member's word is never ahead"
 
-    def _merge(self, now: float, card_bytes: bytes, rank: Rank) -> Change | None:
+    def _merge(
+        self, now: float, card_bytes: bytes, rank: Rank, by: NodeId = NO_NODE
+    ) -> Change | None:
         card = decode_card(card_bytes)
         member = self._members.get(card.node_id)
         if member is None:
-            return self._add(Member(card, card_bytes, *rank, since=now))
+            return self._add(Member(card, card_bytes, *rank, since=now, by=by))
         before, card_before = member.rank, member.card
         is_later = _card_rank(card, card_bytes) > _card_rank(card_before, member.card_bytes)
         if rank[0] < before[0] or not (rank > before or is_later):
             return None
         self.view_hash ^= hash_of(member)
+        self.tombstones.drop(member)
         if is_later:
             member.card, member.card_bytes = card, card_bytes
         if rank > before:
             member.boot, member.incarnation, member.state, member.cause = rank
+            member.by = by
         if (member.boot, member.state) != (before[0], before[2]):
             member.since = now
         if member.boot != before[0]:
@@ -165,15 +184,34 @@ class MemberTable:
         return Change(card=member.card, after=member.rank, before=before, is_card_new=is_card_new)
 
     def _add(self, member: Member) -> Change | None:
-        if len(self._members) >= MEMBERS_MAX:
-            if not self._gone:
-                self.turned_away += 1
-                return None
-            self.remove(next(iter(self._gone)))
+        if not self._make_room(member):
+            return None
         self._members[member.node_id] = member
         self.view_hash ^= hash_of(member)
         self._file(member)
         return Change(card=member.card, after=member.rank, before=None, is_card_new=True)
+
+    def _make_room(self, newcomer: Member) -> bool:
+        """Say whether there is room for a newcomer; the oldest tombstone goes for it, else who has been gone longest.
+
+        A tombstone replaces an older one at most: nobody goes for its sake.
+        """
+        is_full = len(self._members) >= MEMBERS_MAX
+        oldest = self.tombstones.oldest() if is_full or self.tombstones.is_full else None
+        if newcomer.state is State.FORGOTTEN and self.tombstones.is_full:
+            return oldest is None or oldest.since < newcomer.since
+        if not is_full:
+            return True
+        if newcomer.state is State.FORGOTTEN:
+            return False
+        if oldest is not None:
+            self.remove(oldest.node_id)
+        elif self._gone:
+            self.remove(next(iter(self._gone)))
+        else:
+            self.turned_away += 1
+            return False
+        return True
 
     def _file(self, member: Member) -> None:
         """Keep the indices in step with the member's state."""
@@ -184,7 +222,14 @@ class MemberTable:
                 self._place[node_id] = len(self._living)
                 self._living.append(node_id)
             return
-        self._gone.setdefault(node_id)
+        if member.state is State.FORGOTTEN:
+            self._gone.pop(node_id, None)
+            oldest = self.tombstones.oldest() if self.tombstones.is_full else None
+            if oldest is not None:
+                self.remove(oldest.node_id)
+            self.tombstones.add(member)
+        else:
+            self._gone.setdefault(node_id)
         place = self._place.pop(node_id, None)
         if place is not None:
             last = self._living.pop()

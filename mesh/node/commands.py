@@ -16,10 +16,18 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetMember:
+    """Remove a gone member for good, by name or id. Answer: `{"node_id", "name", "was"}`."""
+
+    command_id: int
+    whom: str
+
+
+@dataclass(frozen=True, slots=True)
 class SetLoad:
     """The host's load: hundredths of all its processors, 0 to 255. Not answered."""
 
     load_pct: int
 
 
-Command: TypeAlias = WorkCommand | Leave | SetLoad
+Command: TypeAlias = WorkCommand | Leave | ForgetMember | SetLoad

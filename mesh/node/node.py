@@ -20,7 +20,7 @@ from mesh.core.rng import stream
 from mesh.errors import DecodeError, ForeignMeshError, TransportError, VersionError
 from mesh.membership.identity import Identity
 from mesh.membership.swim import Swim
-from mesh.node.commands import Command, Leave, SetLoad
+from mesh.node.commands import Command, ForgetMember, Leave, SetLoad
 from mesh.node.config import NodeConfig
 from mesh.node.departure import Departure
 from mesh.node.roll import Roll
@@ -183,6 +183,9 @@ class Node:
             return []
         if isinstance(command, Leave):
             return self._settle(now, self._departure.begin(now, command.reason, self._work))
+        if isinstance(command, ForgetMember):
+            outputs = self._swim.forgetting.answer(now, command.command_id, command.whom)
+            return self._settle(now, [*outputs, *self._swim.handle_timeout(now)])
         if isinstance(command, Submit) and self._swim.phase == "seeking":
             text = "this node belongs to no mesh yet: submit again once it does (`mesh status` says so)"
             return [Answer(command.command_id, None, text)]

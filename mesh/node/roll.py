@@ -107,4 +107,6 @@ def _ended(change: Change) -> tuple[int | None, str]:
         return change.after[0], f"declared dead ({change.after[3].word})"
     if change.state is State.LEFT:
         return change.after[0], "left"
+    if change.state is State.FORGOTTEN and (change.state_before or 0) <= State.SUSPECT:
+        return change.after[0], "forgotten"
     return None, ""

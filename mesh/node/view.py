@@ -58,7 +58,7 @@ def build_view(
         "since": started_at + offset_s,
     }
     own_vitals = (work.used, swim.identity.vitals.load_pct)
-    known = list(swim.table)
+    known = [member for member in swim.table if member.state is not State.FORGOTTEN]
     if swim.table.get(card.node_id) is None:  # seeking: it knows of nobody but itself
         alone = Member(card, b"", card.boot, card.incarnation, State.ALIVE, Cause.NONE, started_at)
         known.append(alone)

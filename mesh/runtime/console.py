@@ -25,6 +25,7 @@ _SHOWN: Final = frozenset(
         EventKind.RETURN,
         EventKind.DEAD,
         EventKind.LEAVE,
+        EventKind.FORGET,
         EventKind.CONFLICT,
         EventKind.SEEK,
         EventKind.WARN,

@@ -70,6 +70,7 @@ EVENT_MARKS: Final[dict[str, Mark]] = {
     "refute": Mark("●", GREEN),
     "dead": MEMBER_MARKS["dead"],
     "leave": MEMBER_MARKS["left"],
+    "forget": Mark("✗", DIM),
     "conflict": Mark("!", RED_BOLD),
     "seek": Mark("?", YELLOW),
     "warn": Mark("!", Style(color="yellow", bold=True)),

@@ -17,6 +17,7 @@ _PHRASES: Final[dict[str, str]] = {
     "refute": "heard {member} refute",
     "dead": "saw {member} dead",
     "leave": "saw {member} leave",
+    "forget": "forgot {member}",
     "conflict": "found a conflict over {member}",
     "seek": "seeks a mesh",
     "task": "saw task {task} {state}",
@@ -24,7 +25,7 @@ _PHRASES: Final[dict[str, str]] = {
 }
 
 _PLAIN_KINDS: Final = frozenset(
-    {"found", "join", "return", "update", "suspect", "refute", "dead", "leave"}
+    {"found", "join", "return", "update", "suspect", "refute", "dead", "leave", "forget"}
 )
 """Their phrase says all that their detail says; only evidence adds to it."""
 

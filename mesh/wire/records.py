@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import msgpack
 
 from mesh.core.address import Address
-from mesh.core.ids import NAME_CHARS_MAX, NodeId
+from mesh.core.ids import NAME_CHARS_MAX, NO_NODE, NodeId
 from mesh.errors import ConfigError, DecodeError
 from mesh.wire import schema as s
 
@@ -32,6 +32,7 @@ class State(IntEnum):
     SUSPECT = 1
     DEAD = 2
     LEFT = 3
+    FORGOTTEN = 4  # gone, and somebody asked to remove it for good: a tombstone, seen by nobody
 
     @property
     def word(self) -> str:
@@ -82,8 +83,11 @@ Rank: TypeAlias = tuple[int, int, State, Cause]
 
 
 def is_proof(state: State, cause: Cause) -> bool:
-    """Say whether a state proves that the session runs nothing any more; all else is a hint."""
-    return state is State.LEFT or cause is Cause.ENDED
+    """Say whether a state proves that the session runs nothing any more; all else is a hint.
+
+    To be forgotten is no proof: whoever asked for it vouches for nothing.
+    """
+    return state is State.LEFT or (state is not State.FORGOTTEN and cause is Cause.ENDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +106,9 @@ class Standing:
     incarnation: int
     state: State
     cause: Cause
-    age_s: int  # how long in this state: for people, and to forget the gone in time
+    age_s: int  # how long in this state: for people, and to drop the gone in time
     card: bytes  # of the same boot
+    by: NodeId = NO_NODE  # who asked to forget it
 
     @property
     def subject(self) -> Card:
@@ -174,6 +179,7 @@ standing = s.struct(
     ("cause", enum_of(Cause)),
     ("age_s", s.uint(32)),
     ("card", card),
+    ("by", s.uint(64)),
 )
 
 

@@ -9,6 +9,7 @@ Source: message set [SWIM §4.1, §4.2]; boot numbers are ours (docs/design.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from mesh.core.address import Address
 from mesh.core.ids import NodeId
@@ -106,6 +107,21 @@ class Left:
     node_id: NodeId
     boot: int
     incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """A rumour: this session of a member that is gone is to be forgotten, as asked at the member `by`, `age_s` ago."""
+
+    node_id: NodeId
+    boot: int
+    incarnation: int
+    by: NodeId
+    age_s: int
+
+
+Verdict: TypeAlias = Suspect | Dead | Left | Forget
+"""What is said of one session of a member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,4 +289,15 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
         ),
     ),
     17: (SyncDelta, s.struct(SyncDelta, ("members", s.many(r.standing, MEMBERS_MAX)))),
+    18: (
+        Forget,
+        s.struct(
+            Forget,
+            ("node_id", _id),
+            ("boot", _boot),
+            ("incarnation", _incarnation),
+            ("by", s.uint(64)),
+            ("age_s", s.uint(32)),
+        ),
+    ),
 }

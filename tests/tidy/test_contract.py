@@ -39,6 +39,7 @@ CODES = {
     15: "SyncBuckets",
     16: "SyncOffer",
     17: "SyncDelta",
+    18: "Forget",
     32: "Offer",
     33: "OfferAnswer",
     34: "OutputPiece",
@@ -66,8 +67,8 @@ EFFECTS = {
     "Stop",
 }
 EVENT_KINDS = {
-    "found", "enter", "join", "return", "update", "suspect", "refute", "dead", "leave", "conflict",
-    "seek", "task", "warn",
+    "found", "enter", "join", "return", "update", "suspect", "refute", "dead", "leave", "forget",
+    "conflict", "seek", "task", "warn",
 }  # fmt: skip
 MEMBER_KEYS = {
     "name", "node_id", "address", "state", "cause", "incarnation", "boot", "since", "rtt_ms", "slots",

@@ -65,18 +65,18 @@ vitals = st.builds(r.Vitals, uints(16), uints(8))
 
 
 def _standing(
-    card: r.Card, incarnation: int, state: r.State, cause: r.Cause, age_s: int
+    card: r.Card, incarnation: int, verdict: tuple[r.State, r.Cause], age_s: int, by: NodeId
 ) -> r.Standing:
-    return r.Standing(card.boot, incarnation, state, cause, age_s, r.encode_card(card))
+    return r.Standing(card.boot, incarnation, *verdict, age_s, r.encode_card(card), by)
 
 
 standings = st.builds(
     _standing,
     cards,
     uints(32),
-    st.sampled_from(r.State),
-    st.sampled_from(r.Cause),
+    st.tuples(st.sampled_from(r.State), st.sampled_from(r.Cause)),
     uints(32),
+    uints(64).map(NodeId),
 )
 specs = st.builds(
     work.Spec,
@@ -105,6 +105,8 @@ _PARTS: dict[str, st.SearchStrategy[Any]] = {
     "card": card_bytes,
     "node_id": ids,
     "accuser": ids,
+    "by": uints(64),
+    "age_s": uints(32),
     "cause": st.sampled_from(r.Cause),
     "expect": uints(16),
     "replaces": uints(48),

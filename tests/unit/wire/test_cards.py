@@ -92,5 +92,6 @@ def test_what_is_no_card_is_refused(data: bytes) -> None:
 
 
 def test_states_and_causes_are_ordered_by_strength_and_read_as_words() -> None:
-    assert [state.word for state in sorted(State)] == ["alive", "suspect", "dead", "left"]
+    words = ["alive", "suspect", "dead", "left", "forgotten"]
+    assert [state.word for state in sorted(State)] == words
     assert [cause.word for cause in sorted(Cause)] == ["", "silent", "crashed", "ended"]
