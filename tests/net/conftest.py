@@ -6,6 +6,10 @@ import pytest
 
 from tests.net.ground import why_not
 
+_ROWS = pytest.StashKey[list[str]]()
+_HEAD = "| what befell the network | healed | median, s | worst, s | accused |"
+_RULE = "| --- | --- | --- | --- | --- |"
+
 
 @pytest.fixture(scope="session")
 def has_ground() -> None:
@@ -13,3 +17,19 @@ def has_ground() -> None:
     reason = why_not()
     if reason:
         pytest.skip(reason)
+
+
+@pytest.fixture
+def table(request: pytest.FixtureRequest) -> list[str]:
+    """Rows of the table that is printed when all tests are over."""
+    return request.config.stash.setdefault(_ROWS, [])
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    rows = config.stash.get(_ROWS, [])
+    if rows:
+        terminalreporter.section("after the network was cut")
+        for line in (_HEAD, _RULE, *rows):
+            terminalreporter.write_line(line)

@@ -150,6 +150,12 @@ class Ground:
         for host in self.addresses:
             self._filter(host, "-A", "INPUT", "-i", "eth0", *draw, "-j", "DROP")
 
+    def dropped(self, host: str) -> int:
+        """Return how many packets the rules in force have kept from a host."""
+        listed = self.do(host, "iptables", "-w", "-nvxL", "INPUT").splitlines()[2:]
+        rules = [line.split() for line in listed]
+        return sum(int(rule[0]) for rule in rules if rule[2] in {"DROP", "REJECT"})
+
     def heal(self) -> None:
         """Let everything pass again."""
         for host in self.addresses:

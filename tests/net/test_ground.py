@@ -124,10 +124,12 @@ def test_a_cut_of_one_way_lets_the_other_way_through(
 def test_loss_takes_its_share_of_the_packets(ground: Ground, heard: dict[str, Path]) -> None:
     ground.lose(0.3)
     ground.do("a", *_TALK, "tell", ground.addresses["b"], "1000")
+    dropped = ground.dropped("b")
     ground.heal()
     ground.do("c", *_TALK, "ask", ground.addresses["b"])
-    heard = len(wait_line(heard["b"], "ask")) - 2
-    assert 600 <= heard <= 800  # seven standard deviations
+    count = len(wait_line(heard["b"], "ask")) - 2
+    assert count + dropped == 1000
+    assert 600 <= count <= 800  # seven standard deviations
 
 
 def test_a_host_is_reached_at_its_new_address_only(ground: Ground, heard: dict[str, Path]) -> None:

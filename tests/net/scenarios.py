@@ -1,0 +1,176 @@
+"""What befalls a network of five hosts, and how soon the mesh is one again afterwards.
+
+Each scenario makes a site of its own, lets a fault act, takes it away, and gives no command: the mesh
+has to come together by itself. "Healed" is when the last rule was removed, or when the last restarted
+node had bound its ports.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tests.net.ground import How
+from tests.net.site import HOSTS, Site
+
+HEALED_WITHIN_S = 5.0
+HALVES = (HOSTS[:2], HOSTS[2:])
+KEPT = HOSTS[2]
+"""Who keeps its address when all others change theirs: no seed of anybody's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How long things last: the short form is part of every check, the long one of the sweep."""
+
+    profile: str
+    fault_s: float
+    long_cut_s: float
+    loss_s: float
+    hold_s: float
+    """How long the views must stay equal before the mesh counts as healed."""
+
+
+# On the quick profile ten seconds are longer than every timeout: a long cut would be the same again.
+SHORT = Form(profile="local", fault_s=10.0, long_cut_s=10.0, loss_s=10.0, hold_s=2.0)
+LONG = Form(profile="lan", fault_s=30.0, long_cut_s=120.0, loss_s=60.0, hold_s=8.0)
+
+
+class Outcome(NamedTuple):
+    """How one run ended: with equal views, after so many seconds."""
+
+    healed_s: float
+    accused: int
+    """How often a node held another for dead that it could reach."""
+
+
+Scenario = Callable[[Form], Outcome]
+
+
+def cut_in_silence(form: Form) -> Outcome:
+    """Nothing passes between two and three hosts."""
+    return _cut_between_halves(form, "DROP", form.fault_s)
+
+
+def cut_with_refusals(form: Form) -> Outcome:
+    """As above, and whoever tries is refused: a reset, or an unreachable port."""
+    return _cut_between_halves(form, "REJECT", form.fault_s)
+
+
+def long_cut(form: Form) -> Outcome:
+    """A cut in silence, longer than every timeout."""
+    return _cut_between_halves(form, "DROP", form.long_cut_s)
+
+
+def cut_one_way(form: Form) -> Outcome:
+    """Three hosts hear two others no more, and are still heard by them."""
+    with Site(form.profile) as site:
+        since_ns = time.time_ns()
+        site.ground.cut_one_way(*HALVES, "DROP")
+        time.sleep(form.fault_s)
+        assert site.events("suspect", since_ns), f"nobody noticed the cut{site.story()}"
+        site.ground.heal()
+        healed_s = site.wait_one(HEALED_WITHIN_S, form.hold_s)
+        return Outcome(healed_s, _accused_by_own_half(site, since_ns))
+
+
+def cut_between_two(form: Form) -> Outcome:
+    """Two hosts do not hear each other, while the three others hear both."""
+    with Site(form.profile) as site:
+        since_ns = time.time_ns()
+        site.ground.cut(HOSTS[:1], HOSTS[1:2], "DROP")
+        time.sleep(form.fault_s)
+        assert site.ground.dropped(HOSTS[0]) >= 5, "too little was cut"
+        site.ground.heal()
+        healed_s = site.wait_one(HEALED_WITHIN_S, form.hold_s)
+        return Outcome(healed_s, len(site.events("dead", since_ns)))
+
+
+def loss(form: Form) -> Outcome:
+    """Of all packets that arrive anywhere, 30 % are lost."""
+    with Site(form.profile) as site:
+        since_ns = time.time_ns()
+        site.ground.lose(0.3)
+        time.sleep(form.loss_s)
+        assert all(site.ground.dropped(host) >= form.loss_s / 2 for host in HOSTS), (
+            "too little lost"
+        )
+        site.ground.heal()
+        healed_s = site.wait_one(HEALED_WITHIN_S, form.hold_s)
+        return Outcome(healed_s, len(site.events("dead", since_ns)))
+
+
+def changed_address(form: Form) -> Outcome:
+    """One host crashes and is back at once under another address; nobody tells it where the others are."""
+    with Site(form.profile) as site:
+        since_ns = time.time_ns()
+        site.kill([KEPT])
+        site.ground.readdress(KEPT, "10.77.0.103")
+        site.start(KEPT)
+        site.wait_bound()
+        healed_s = site.wait_one(HEALED_WITHIN_S, form.hold_s)
+        dead = [event for event in site.events("dead", since_ns) if event["member"] != KEPT]
+        return Outcome(healed_s, len(dead))
+
+
+def mass_restart(form: Form) -> Outcome:
+    """All crash together, and are started without seeds."""
+    with Site(form.profile) as site:
+        site.kill()
+        for host in HOSTS:
+            site.start(host)
+        return _after_restart(site, form)
+
+
+def mass_restart_elsewhere(form: Form) -> Outcome:
+    """All crash together, and all but one come back with other addresses, the seeds' old one in their hands."""
+    with Site(form.profile) as site:
+        old_seed = site.address(HOSTS[0])
+        site.kill()
+        for number, host in enumerate(HOSTS, 1):
+            if host != KEPT:
+                site.ground.readdress(host, f"10.77.0.{100 + number}")
+        for host in HOSTS:
+            site.start(host, *([old_seed] if host != HOSTS[0] else []))
+        return _after_restart(site, form)
+
+
+QUICK: tuple[Scenario, ...] = (
+    cut_in_silence,
+    cut_with_refusals,
+    cut_one_way,
+    cut_between_two,
+    loss,
+    changed_address,
+    mass_restart,
+    mass_restart_elsewhere,
+)
+ALL = (*QUICK, long_cut)
+
+
+def _cut_between_halves(form: Form, how: How, fault_s: float) -> Outcome:
+    with Site(form.profile) as site:
+        since_ns = time.time_ns()
+        began = time.monotonic()
+        site.ground.cut(*HALVES, how)
+        site.wait_apart(HALVES, max(fault_s, 30.0))
+        time.sleep(max(0.0, fault_s - (time.monotonic() - began)))
+        site.ground.heal()
+        healed_s = site.wait_one(HEALED_WITHIN_S, form.hold_s)
+        return Outcome(healed_s, _accused_by_own_half(site, since_ns))
+
+
+def _after_restart(site: Site, form: Form) -> Outcome:
+    since_ns = time.time_ns()
+    site.wait_bound()
+    healed_s = site.wait_one(HEALED_WITHIN_S, form.hold_s)
+    return Outcome(healed_s, len(site.events("dead", since_ns)))
+
+
+def _accused_by_own_half(site: Site, since_ns: int) -> int:
+    return sum(
+        any({event["observer"], event["member"]} <= set(half) for half in HALVES)
+        for event in site.events("dead", since_ns)
+    )
