@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mesh.bench.ports import HOST
@@ -59,6 +59,19 @@ class Contestant(ABC):
     @abstractmethod
     def pid(self, member: str) -> int:
         """Return the process that is to be signalled, measured and killed."""
+
+    @abstractmethod
+    def last_words(self, member: str) -> str | None:
+        """Return what a member said last, if its process has ended; None while it runs."""
+
+    def check_runs(self, members: Iterable[str]) -> None:
+        """Raise BenchError if one of these members has ended: nobody need wait for it."""
+        for member in members:
+            words = self.last_words(member)
+            if words is not None:
+                raise BenchError(
+                    f"{self.name}: {member} ended by itself; it said: {words or 'nothing'}"
+                )
 
     @abstractmethod
     def kill(self, member: str) -> int:

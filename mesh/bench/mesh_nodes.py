@@ -16,6 +16,7 @@ from mesh.fleet.fleet import Fleet, NodeProcess
 from mesh.version import __version__
 
 EVENTS_MAX: Final = 1_000
+LAST_LINES: Final = 3
 _CONNECT_S: Final = 60.0
 _POLL_S: Final = 0.02
 _SIGHTS: Final = {
@@ -74,6 +75,13 @@ class MeshNodes(Contestant):
     def pid(self, member: str) -> int:
         """Return the node's process."""
         return self._fleet.nodes[member].pid
+
+    def last_words(self, member: str) -> str | None:
+        """Return the end of the log of a node that has ended."""
+        node = self._fleet.nodes[member]
+        if node.is_running:
+            return None
+        return " / ".join(node.log_text().strip().splitlines()[-LAST_LINES:])
 
     def kill(self, member: str) -> int:
         """End the node with SIGKILL."""

@@ -25,6 +25,7 @@ LEAVE_TIMEOUT_S: Final = 30.0
 TRAFFIC_TIMEOUT_S: Final = 5.0
 READER_TIMEOUT_S: Final = 5.0
 TAIL_LINES_MAX: Final = 20
+LAST_LINES: Final = 3
 _TRAFFIC_GRACE_S: Final = 0.3  # what was asked for comes in one burst
 
 
@@ -126,12 +127,16 @@ class PeerNodes(Contestant):
         """Return the member's process."""
         return self._processes[member].pid
 
+    def last_words(self, member: str) -> str | None:
+        """Return the last lines of a process that has ended."""
+        if self._processes[member].poll() is None:
+            return None
+        return " / ".join(self._tails[member][-LAST_LINES:])
+
     def kill(self, member: str) -> int:
         """End the process with SIGKILL."""
+        self.check_runs([member])
         process = self._processes[member]
-        if process.poll() is not None:
-            last = " / ".join(self._tails[member][-3:])
-            raise BenchError(f"{self.name}: {member} ended by itself; it said: {last or 'nothing'}")
         at_ns = time.time_ns()
         process.kill()
         process.wait()

@@ -14,6 +14,7 @@ from mesh.bench import detect as driver
 from mesh.bench.contestant import BenchError, Contestant, Traffic
 from mesh.bench.detect import DetectSettings, detect
 from mesh.bench.faults import FaultSettings
+from mesh.bench.joining import await_whole
 from mesh.bench.mesh_nodes import MeshNodes
 from mesh.bench.records import Record
 from mesh.bench.sightings import Sight, Sighting
@@ -43,6 +44,7 @@ class Puppets(Contestant):
         ports = {"n01": 1, "n02": 2, "n03": 3}
         super().__init__("puppets", "puppets", ports, tells_refutations=True)
         self.closed = 0
+        self.ended: dict[str, str] = {}
         self.is_broken = False
 
     def say(self, observer: str, sight: Sight, member: str) -> None:
@@ -55,6 +57,9 @@ class Puppets(Contestant):
         raise AssertionError("nobody has a process here")
 
     kill = leave = pid
+
+    def last_words(self, member: str) -> str | None:
+        return self.ended.get(member)
 
     def toggle_deafness(self, member: str) -> int:
         if self.is_broken:
@@ -96,6 +101,13 @@ def test_false_accusation_in_the_pause_after_a_round_is_counted() -> None:
     record, told = puppet_show(puppets, accuse)
     total = [one.blame.false_accusations + one.blame.victim_accusations for one in record.rounds]
     assert total == [1, 1], told.lines
+
+
+def test_nobody_waits_for_a_member_that_has_ended() -> None:
+    puppets = Puppets()
+    puppets.ended["n02"] = "no space left on device"
+    with pytest.raises(BenchError, match="n02 ended by itself; it said: no space left on device"):
+        await_whole(puppets)
 
 
 def test_contestant_that_is_left_out_is_ended_at_once() -> None:
