@@ -162,10 +162,12 @@ class Ground:
             self._filter(host, "-F")
 
     def readdress(self, host: str, address: str) -> None:
-        """Take a host's address away and give it another."""
+        """Take a host's address away and give it another; all hear of it, as of an announcement by ARP."""
         self.do(host, "ip", "addr", "flush", "dev", "eth0")
         self.do(host, "ip", "addr", "add", f"{address}/24", "dev", "eth0")
         self.addresses[host] = address
+        for neighbour in self.addresses:
+            self.do(neighbour, "ip", "neigh", "flush", "dev", "eth0")
 
     def _filter(self, host: str, *arguments: str) -> None:
         self.do(host, "iptables", "-w", *arguments)

@@ -29,13 +29,16 @@ class Form:
     fault_s: float
     long_cut_s: float
     loss_s: float
+    lived_s: float
+    """How long a mesh lives before it is restarted: members are noted on disk every ten seconds."""
+
     hold_s: float
     """How long the views must stay equal before the mesh counts as healed."""
 
 
 # On the quick profile ten seconds are longer than every timeout: a long cut would be the same again.
-SHORT = Form(profile="local", fault_s=10.0, long_cut_s=10.0, loss_s=10.0, hold_s=2.0)
-LONG = Form(profile="lan", fault_s=30.0, long_cut_s=120.0, loss_s=60.0, hold_s=8.0)
+SHORT = Form(profile="local", fault_s=10.0, long_cut_s=10.0, loss_s=10.0, lived_s=12.0, hold_s=2.0)
+LONG = Form(profile="lan", fault_s=30.0, long_cut_s=120.0, loss_s=60.0, lived_s=15.0, hold_s=8.0)
 
 
 class Outcome(NamedTuple):
@@ -105,6 +108,7 @@ def loss(form: Form) -> Outcome:
 def changed_address(form: Form) -> Outcome:
     """One host crashes and is back at once under another address; nobody tells it where the others are."""
     with Site(form.profile) as site:
+        time.sleep(form.lived_s)
         since_ns = time.time_ns()
         site.kill([KEPT])
         site.ground.readdress(KEPT, "10.77.0.103")
@@ -118,6 +122,7 @@ def changed_address(form: Form) -> Outcome:
 def mass_restart(form: Form) -> Outcome:
     """All crash together, and are started without seeds."""
     with Site(form.profile) as site:
+        time.sleep(form.lived_s)
         site.kill()
         for host in HOSTS:
             site.start(host)
@@ -128,12 +133,26 @@ def mass_restart_elsewhere(form: Form) -> Outcome:
     """All crash together, and all but one come back with other addresses, the seeds' old one in their hands."""
     with Site(form.profile) as site:
         old_seed = site.address(HOSTS[0])
+        time.sleep(form.lived_s)
         site.kill()
         for number, host in enumerate(HOSTS, 1):
             if host != KEPT:
                 site.ground.readdress(host, f"10.77.0.{100 + number}")
         for host in HOSTS:
             site.start(host, *([old_seed] if host != HOSTS[0] else []))
+        return _after_restart(site, form)
+
+
+def mass_restart_swapped(form: Form) -> Outcome:
+    """All crash together, and each comes back with the address of the next."""
+    with Site(form.profile) as site:
+        time.sleep(form.lived_s)
+        site.kill()
+        addresses = [site.ground.addresses[host] for host in HOSTS]
+        for host, address in zip(HOSTS, addresses[1:] + addresses[:1], strict=True):
+            site.ground.readdress(host, address)
+        for host in HOSTS:
+            site.start(host)
         return _after_restart(site, form)
 
 
@@ -146,6 +165,7 @@ QUICK: tuple[Scenario, ...] = (
     changed_address,
     mass_restart,
     mass_restart_elsewhere,
+    mass_restart_swapped,
 )
 ALL = (*QUICK, long_cut)
 
