@@ -19,6 +19,7 @@ from mesh.cli.arguments import (
     distinct,
     network_address,
     pair,
+    user_path,
     whole_number,
 )
 from mesh.cli.local_node import local_node
@@ -68,6 +69,12 @@ def add_commands(commands: Commands) -> None:
         type=network_address("--advertise"),
         default=None,
         help="what others are told to send to (default: what is bound)",
+    )
+    join.add_argument(
+        "--key",
+        metavar="FILE",
+        default=None,
+        help="the key that all members share (mesh keygen makes one); needed beyond loopback",
     )
     _add_offers(join)
     join.add_argument(
@@ -163,6 +170,7 @@ def _settings(options: argparse.Namespace) -> AgentSettings:
         node_class=getattr(options, "class"),
         labels=distinct("--label", options.label),
         offers=distinct("--offer", options.offer),
+        key_file=None if options.key is None else user_path("--key", options.key),
         profile=options.profile,
         seeds=tuple(options.seeds),
         found=options.found,

@@ -34,8 +34,10 @@ from mesh.runtime.driver import Driver, Hands
 from mesh.runtime.endpoint import Endpoint, advertised_address, open_endpoint
 from mesh.runtime.eventlog import EventLog
 from mesh.runtime.executor import Executor
+from mesh.runtime.keystore import KeyStore, open_keys
 from mesh.runtime.listener import Listener
 from mesh.runtime.resolver import Resolver
+from mesh.runtime.sealing import sealing_for
 from mesh.runtime.services import Services
 from mesh.runtime.settings import AgentSettings
 from mesh.runtime.status import Status
@@ -60,6 +62,7 @@ def run_agent(settings: AgentSettings) -> int:
     with ExitStack() as stack:
         data = open_data_dir(settings.data_dir, time.time())
         stack.callback(data.close)
+        keys = open_keys(data.path, settings.key_file)
         reach = settings.reach()
         endpoint = open_endpoint(settings.bind, reach)
         stack.callback(endpoint.close)
@@ -67,7 +70,7 @@ def run_agent(settings: AgentSettings) -> int:
         advertised = advertised_address(endpoint.address, settings.advertise, settings.seeds, reach)
         config = _node_config(settings, data, advertised, clock)
         node = Node(config, secrets.randbits(64))
-        agent = Agent(settings, data, node, clock, console)
+        agent = Agent(settings, data, node, clock, console, keys=keys)
         stop = trio.run(agent.run, endpoint)
     console.say(f"stopped: {stop.reason or 'no reason given'}")
     return stop.exit_code
@@ -101,9 +104,23 @@ class Agent:
     """One node with everything round it. `run` it once."""
 
     def __init__(
-        self, settings: AgentSettings, data: DataDir, node: Node, clock: Clock, console: Console
+        self,
+        settings: AgentSettings,
+        data: DataDir,
+        node: Node,
+        clock: Clock,
+        console: Console,
+        *,
+        keys: KeyStore | None,
     ) -> None:
         self._settings = settings
+        self._sealing = sealing_for(
+            keys,
+            node_id=data.node_id,
+            mesh_id=lambda: node.identity.mesh_id,
+            clock=clock,
+            say=console.say,
+        )
         self._data = data
         self._node = node
         self._clock = clock
@@ -116,25 +133,39 @@ class Agent:
         driver, say = self._driver, self._console.say
         deafness, reach = Deafness(), self._settings.reach()
         udp = UdpSocket(endpoint.udp, deafness, reach=reach)
+        sealing = self._sealing
+        send, take, dropped = sealing.between(udp.send, driver.handle_datagram)
         listener = Listener(
-            endpoint.tcp, self._clock, driver.handle_request, say, deafness=deafness
+            endpoint.tcp,
+            self._clock,
+            driver.handle_request,
+            say,
+            deafness=deafness,
+            door=sealing.door,
+            on_ring=sealing.on_offer,
         )
         counters: list[Mapping[str, int]] = [reach.counters, udp.counters, listener.counters]
-        counters.append(driver.counters)
+        counters += (driver.counters, dropped)
         with ExitStack() as stack:
             stack.callback(udp.close)
             control = ControlServer(self._data.path, self._services(counters).table(), say)
             stack.callback(control.close)
             async with trio.open_nursery() as nursery:
                 asker = Asker(
-                    nursery, self._clock, driver.handle_exchange, deafness=deafness, reach=reach
+                    nursery,
+                    self._clock,
+                    driver.handle_exchange,
+                    deafness=deafness,
+                    reach=reach,
+                    door=sealing.door,
+                    rings=(sealing.offer, sealing.on_answer),
                 )
                 resolver = Resolver(nursery, driver.handle_resolved, say, reach)
                 executor = Executor(nursery, driver.handle_process)
                 stack.callback(executor.kill_all)
                 driver.attach(
                     Hands(
-                        send=udp.send,
+                        send=send,
                         exchange=asker.ask,
                         resolve=resolver.resolve,
                         persist=self._data.persist,
@@ -152,7 +183,7 @@ class Agent:
                 nursery.start_soon(control.run)
                 nursery.start_soon(listener.run)
                 nursery.start_soon(asker.run)
-                nursery.start_soon(udp.receive, driver.handle_datagram)
+                nursery.start_soon(udp.receive, take)
                 self._announce(endpoint)
                 stop = await driver.run()
                 nursery.cancel_scope.cancel()
@@ -160,14 +191,16 @@ class Agent:
 
     def _services(self, counters: list[Mapping[str, int]]) -> Services:
         facts = {"profile": self._settings.profile, "data": _shown(self._data.path)}
-        status = Status(self._node.view, self._clock, counters, facts)
-        return Services(self._driver, self._node.take_watch, status, self._log)
+        status = Status(self._node.view, self._clock, counters, facts, self._sealing.describe)
+        desk = self._sealing.service(status.members)
+        return Services(self._driver, self._node.take_watch, status, self._log, desk)
 
     def _announce(self, endpoint: Endpoint) -> None:
-        config = self._node.config
+        config, keys = self._node.config, self._sealing.describe()["keys"]
         self._console.say(
             f"{config.name} ({format_id(config.node_id)}) starts at {config.address}, "
-            f"bound to {endpoint.address}, data in {self._data.path}"
+            f"bound to {endpoint.address}, data in {self._data.path}, "
+            + (f"sealed with key {keys[0]}" if keys else "without a key: loopback only")
         )
         gc.collect()
         gc.freeze()  # what was imported stays: the collector need not look at it again

@@ -2,6 +2,7 @@
 
     DIR/lock          held for as long as the node runs; contains its process id
     DIR/identity      JSON: format, node_id, boot, mesh_id; replaced as a whole, never edited
+    DIR/keys          the key ring that this node shares with the others, if there is one
     DIR/control.sock  where `mesh` commands reach the node
     DIR/log           what the node says while a screen has the terminal
 
@@ -33,7 +34,7 @@ BOOTS_SPARE: Final = 65_536
 
 _IDENTITY_BYTES_MAX: Final = 4096
 _ID: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
-_OURS: Final = frozenset({"lock", "identity", "identity.new", "control.sock", "log"})
+_OURS: Final = frozenset({"lock", "identity", "identity.new", "keys", "keys.new", "control.sock", "log"})
 
 
 class DataDir:

@@ -1,7 +1,7 @@
 """How far a node reaches: which addresses it may bind, name to others, and send to. One place decides.
 
 To join a mesh is to run commands on its hosts, and a task's arguments and environment are in what is
-sent. So until packets are encrypted a node stays on loopback: not only where it listens, but wherever
+sent. So without a key a node stays on loopback: not only where it listens, but wherever
 it sends, whatever address a packet, a card or a name server gives it. Every socket asks here before
 anything leaves.
 """
@@ -38,7 +38,7 @@ class Reach:
         if not self.covers(host):
             raise ConfigError(
                 f"{what}: without a key only loopback may be {verb} (127.0.0.1 or ::1), since to join is to run "
-                f"commands, and nothing is encrypted yet; found {host}, use a loopback address"
+                f"commands; found {host}: give the members a key (mesh keygen > mesh.key, mesh join --key mesh.key)"
             )
 
 

@@ -32,12 +32,18 @@ class Services:
     """The table of requests, for one node."""
 
     def __init__(
-        self, driver: Driver, take_watch: TakeWatch, status: Status, log: EventLog
+        self,
+        driver: Driver,
+        take_watch: TakeWatch,
+        status: Status,
+        log: EventLog,
+        key_desk: Service,
     ) -> None:
         self._driver = driver
         self._take_watch = take_watch
         self._status = status
         self._log = log
+        self._key_desk = key_desk
 
     def table(self) -> dict[str, Service]:
         """Return every request by name."""
@@ -50,6 +56,7 @@ class Services:
             "submit": self._on_submit,
             "leave": self._on_leave,
             "forget": self._on_forget,
+            "key": self._key_desk,
             "wait": self._on_wait,
             "events": self._on_events,
             "views": self._on_views,

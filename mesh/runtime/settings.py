@@ -13,6 +13,7 @@ from mesh.core.ids import NAME_CHARS_MAX, NodeId
 from mesh.core.limits import SLOTS_MAX
 from mesh.errors import ConfigError
 from mesh.membership.profile import SwimConfig, profile
+from mesh.runtime.keystore import KEYS_NAME
 from mesh.runtime.reach import Reach
 from mesh.version import __version__
 from mesh.wire.records import Card, Metadata, encode_card
@@ -41,6 +42,9 @@ class AgentSettings:
     node_class: str = "general"
     labels: Mapping[str, str] = field(default_factory=dict)
     offers: Mapping[str, int] = field(default_factory=dict)
+
+    key_file: Path | None = None
+    """The key that members share; kept in the data directory from then on. None: that one, or none at all."""
 
     profile: str = "lan"
     """How patient membership is: local, lan or wan."""
@@ -79,8 +83,9 @@ class AgentSettings:
         return socket.gethostname().partition(".")[0][:NAME_CHARS_MAX] or "node"
 
     def reach(self) -> Reach:
-        """Return how far the node may reach: without a key, loopback."""
-        return Reach()
+        """Return how far the node may reach: without a key, given or kept, loopback."""
+        has_key = self.key_file is not None or (self.data_dir / KEYS_NAME).exists()
+        return Reach(is_loopback_only=not has_key)
 
     def _check_reach(self, host: str, what: str, verb: str) -> None:
         """Check what is numeric; a name is looked up later."""
@@ -89,7 +94,7 @@ class AgentSettings:
             self.reach().check(numeric, what, verb)
 
     def check(self) -> None:
-        """Raise ConfigError for whatever is wrong; touches neither disk nor network."""
+        """Raise ConfigError for whatever is wrong; opens neither files nor sockets."""
         self.swim()
         for seed in self.seeds:
             host, port = split_host_port(seed)

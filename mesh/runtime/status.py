@@ -20,11 +20,14 @@ class Status:
         clock: Clock,
         counters: Sequence[Mapping[str, int]],
         facts: Mapping[str, str],
+        more: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
+        """`facts` stay as they are; `more` gives those that change."""
         self._make_view = make_view
         self._clock = clock
         self._counters = counters
         self._facts = facts
+        self._more = more
         self._started_at = clock()
 
     def members(self) -> list[dict[str, Any]]:
@@ -58,6 +61,7 @@ class Status:
         return {
             **node,
             **self._facts,
+            **self._more(),
             "counters": {**node["counters"], **others},
             "pid": os.getpid(),
             "uptime_s": round(self._clock() - self._started_at, 3),

@@ -228,7 +228,7 @@ class Asker:
         kind: type[TransportError] = TransportError
         try:
             with connection.scope:
-                stream = await _connect(connection.peer)
+                stream = await connect(connection.peer)
                 try:
                     passage = connection.passage = await self._door.enter(stream)
                     if not self._door.is_plain:
@@ -294,7 +294,8 @@ class Asker:
                     self._finish(exchange_id, packet)
 
 
-async def _connect(peer: Address) -> trio.SocketStream:
+async def connect(peer: Address) -> trio.SocketStream:
+    """Return a stream to a peer. Raises OSError."""
     family = trio.socket.AF_INET6 if ":" in peer.host else trio.socket.AF_INET
     sock = trio.socket.socket(family, trio.socket.SOCK_STREAM)
     try:

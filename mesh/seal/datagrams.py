@@ -83,7 +83,7 @@ class DatagramSeal:
             "dropped_replayed": 0,
             "dropped_reflected": 0,
             "dropped_unproven": 0,
-            "sent_proofs": 0,
+            "proof_packets": 0,
         }
         self._ring = ring
         self._node_id = node_id
@@ -247,7 +247,7 @@ class DatagramSeal:
             return []
         make_room(self._answered_at, PEERS_MAX)
         self._answered_at[to] = now
-        self.counters["sent_proofs"] += 1
+        self.counters["proof_packets"] += 1
         return [(to, self._seal(now, to, b"", flags & _VERSION_BITS))]
 
     def _plain(self, flags: int, sender: NodeId, body: bytes) -> bytes:

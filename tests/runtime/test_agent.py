@@ -46,7 +46,7 @@ async def solo_agent(path: Path) -> AsyncIterator[tuple[Agent, Client]]:
     )
     node = Node(_node_config(settings, data, endpoint.address, clock), 1)
     null = os.open(os.devnull, os.O_WRONLY)
-    agent = Agent(settings, data, node, clock, Console(null))
+    agent = Agent(settings, data, node, clock, Console(null), keys=None)
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(agent.run, endpoint)

@@ -1,0 +1,194 @@
+"""`mesh key`: changes the key ring, passes it to every member, and says who has taken it.
+
+    add K     this node holds K, and every member that it reaches
+    use K     only when every living member holds K: else those who lack it would understand nobody
+    remove K  only when no living member seals with K any more
+
+A member that cannot be reached now takes the ring over from the first member it exchanges anything
+with, as long as the two still share a key. Which keys there are is said by their ids alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import trio
+
+from mesh.core.address import Address, split_host_port
+from mesh.errors import CommandRefused, ConfigError, DecodeError, SealError
+from mesh.runtime.control import ControlClient, Request
+from mesh.runtime.keystore import KeyStore
+from mesh.runtime.sealed_door import SealedDoor, read_answer, ring_offer
+from mesh.runtime.streams import connect
+from mesh.seal.key import KEY_BYTES, Key, read_key
+from mesh.seal.ring import RING_BYTES_MAX, KeyRing
+from mesh.wire.frames import FrameKind, FrameReader, frame, split_exchange
+
+ASK_S: Final = 5.0
+"""How long a member may take to answer."""
+
+ASKED_AT_ONCE_MAX: Final = 32
+_READ_BYTES: Final = 65_536
+
+
+@dataclass(slots=True)
+class _Holder:
+    """What one member holds, as far as it said."""
+
+    name: str
+    address: str
+    ring: KeyRing | None = None
+    problem: str = ""
+
+    def holds(self, key: Key) -> bool:
+        return self.ring is not None and self.ring.find(key.key_id) is not None
+
+    def seals_with(self, key: Key) -> bool:
+        return self.ring is None or self.ring.primary.key_id == key.key_id
+
+    def to_json(self) -> dict[str, Any]:
+        keys = [] if self.ring is None else [key.name for key in self.ring]
+        seals = "" if self.ring is None else self.ring.primary.name
+        return {
+            "name": self.name,
+            "address": self.address,
+            "keys": sorted(keys),
+            "seals": seals,
+            "problem": self.problem,
+        }
+
+
+class KeyDesk:
+    """Serves `key` requests. `members` gives the members as `mesh members --json` shows them."""
+
+    def __init__(
+        self, keys: KeyStore, door: SealedDoor, members: Callable[[], list[dict[str, Any]]]
+    ) -> None:
+        self._keys = keys
+        self._door = door
+        self._members = members
+        self._turn = trio.Lock()
+
+    async def serve(self, request: Request, client: ControlClient) -> None:
+        """Answer one request: {"what": list|add|use|remove, "key": …, "force": …}."""
+        what, text = request.get("what"), request.get("key", "")
+        if what not in _CHANGES or type(text) is not str:
+            raise ConfigError(f"'what' is one of {', '.join(_CHANGES)}, found {what!r:.40}")
+        is_forced = request.get("force", False) is True
+        async with self._turn:
+            problem = await _CHANGES[what](self, self._keys, text, is_forced)
+            holders = await self._pass_on(self._keys)
+        await client.ok(self._report(self._keys, holders, problem))
+
+    # The changes.
+
+    async def _list(self, _keys: KeyStore, _text: str, _is_forced: bool) -> str:
+        return ""
+
+    async def _add(self, keys: KeyStore, text: str, _is_forced: bool) -> str:
+        keys.ring.add(read_key(text) if text else Key(os.urandom(KEY_BYTES)))
+        return keys.save()
+
+    async def _use(self, keys: KeyStore, text: str, is_forced: bool) -> str:
+        key = keys.ring.named(text)
+        lacking = [h for h in await self._pass_on(keys) if not h.holds(key)]
+        if lacking and not is_forced:
+            raise CommandRefused(
+                f"key {key.name} is not sealed with yet: every living member is expected to hold it, found "
+                f"{_who(lacking)}; try again when they do, or --force"
+            )
+        keys.ring.use(key.key_id)
+        return keys.save()
+
+    async def _remove(self, keys: KeyStore, text: str, is_forced: bool) -> str:
+        key = keys.ring.named(text)
+        if keys.ring.primary.key_id == key.key_id:
+            raise CommandRefused(
+                f"key {key.name} is the one that seals: `mesh key use` another, then remove it"
+            )
+        sealing = [h for h in await self._pass_on(keys) if h.seals_with(key)]
+        if sealing and not is_forced:
+            raise CommandRefused(
+                f"key {key.name} is not removed: no living member is expected to seal with it, found or not heard "
+                f"from: {_who(sealing)}; try again later, or --force"
+            )
+        keys.ring.remove(key.key_id)
+        return keys.save()
+
+    # Asking the members.
+
+    async def _pass_on(self, keys: KeyStore) -> list[_Holder]:
+        """Offer the ring to every other living member; return what each holds then, by name."""
+        holders = [
+            _Holder(member["name"], member["address"])
+            for member in self._members()
+            if not member["self"] and member["state"] in {"alive", "suspect"}
+        ]
+        limiter = trio.CapacityLimiter(ASKED_AT_ONCE_MAX)
+        async with trio.open_nursery() as nursery:
+            for holder in holders:
+                nursery.start_soon(self._offer, keys, holder, limiter)
+        return sorted(holders, key=lambda holder: holder.name)
+
+    async def _offer(self, keys: KeyStore, holder: _Holder, limiter: trio.CapacityLimiter) -> None:
+        holder.problem = f"did not answer within {ASK_S:g} s"
+        async with limiter:
+            with trio.move_on_after(ASK_S):
+                try:
+                    ring, holder.problem = await self._exchange(keys, holder.address)
+                except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                    cause = error if isinstance(error, OSError) else error.__cause__
+                    holder.problem = f"cannot be reached ({cause or 'hung up'})"
+                except (SealError, DecodeError) as error:
+                    holder.problem = str(error)
+                else:
+                    holder.ring = ring
+                    if keys.ring.digest != ring.digest:
+                        holder.problem = holder.problem or keys.merge(ring)
+
+    async def _exchange(self, keys: KeyStore, address: str) -> tuple[KeyRing, str]:
+        stream = await connect(Address(*split_host_port(address)))
+        try:
+            passage = await self._door.enter(stream)
+            await stream.send_all(frame(passage.seal(ring_offer(keys.ring))))
+            reader = FrameReader(2 * RING_BYTES_MAX)
+            bodies: list[bytes] = []
+            while not bodies:
+                data = await stream.receive_some(_READ_BYTES)
+                if not data:
+                    raise SealError("hung up before it said which keys it holds")
+                bodies = reader.feed(data)
+            _, kind, answer = split_exchange(passage.open(bodies[0]))
+            if kind is not FrameKind.RING:
+                raise DecodeError(f"a ring is expected in answer to one, found kind {kind}")
+            return read_answer(answer)
+        finally:
+            stream.socket.close()
+
+    def _report(self, keys: KeyStore, holders: list[_Holder], problem: str) -> dict[str, Any]:
+        ring = keys.ring
+        lagging = [h.name for h in holders if h.ring is None or h.ring.digest != ring.digest]
+        return {
+            "keys": [
+                {"id": key.name, "seals": key.key_id == ring.primary.key_id}
+                for key in sorted(ring, key=lambda key: key.name)
+            ],
+            "members": [holder.to_json() for holder in holders],
+            "lagging": lagging,
+            "problem": problem,
+        }
+
+
+_CHANGES: Final = {
+    "list": KeyDesk._list,  # noqa: SLF001 - the class's own table
+    "add": KeyDesk._add,  # noqa: SLF001
+    "use": KeyDesk._use,  # noqa: SLF001
+    "remove": KeyDesk._remove,  # noqa: SLF001
+}
+
+
+def _who(holders: list[_Holder]) -> str:
+    return ", ".join(f"{h.name} ({h.problem})" if h.problem else h.name for h in holders)

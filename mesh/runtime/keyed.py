@@ -1,0 +1,94 @@
+"""What a node with a key puts between its sockets and its driver: datagrams sealed, streams behind a door."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mesh.core.ids import MeshId, NodeId
+from mesh.errors import DecodeError
+from mesh.runtime.clock import Clock
+from mesh.runtime.control import Service
+from mesh.runtime.keydesk import KeyDesk
+from mesh.runtime.keystore import KeyStore
+from mesh.runtime.port import SealedPort
+from mesh.runtime.sealed_door import SealedDoor, read_answer, ring_offer, take_offer
+from mesh.runtime.sealing import Members, Pass
+from mesh.seal.datagrams import DatagramSeal
+from mesh.wire.packet import decode_packet
+from mesh.wire.swim_messages import Ping
+
+
+class KeyedSealing:
+    """One ring for datagrams, streams and `mesh key`; whoever meets a later ring takes it over."""
+
+    def __init__(
+        self,
+        keys: KeyStore,
+        *,
+        node_id: NodeId,
+        mesh_id: Callable[[], MeshId],
+        clock: Clock,
+        say: Callable[[str], None],
+    ) -> None:
+        self.door = SealedDoor(keys)
+        self._keys = keys
+        self._node_id = node_id
+        self._mesh_id = mesh_id
+        self._clock = clock
+        self._say = say
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return the ids of the keys, the sealing one first."""
+        return {"keys": [key.name for key in self._keys.ring]}
+
+    def between(self, send: Pass, take: Pass) -> tuple[Pass, Pass, Mapping[str, int]]:
+        """Return a sealing `send` and an opening `take`, and counts of what did not open."""
+        seal = DatagramSeal(
+            ring=self._keys.ring,
+            node_id=self._node_id,
+            mesh_id=self._mesh_id,
+            entropy=os.urandom,
+            is_harmless=is_lone_ping,
+        )
+        port = SealedPort(seal, self._clock, send=send, take=take)
+        return port.send, port.take, seal.counters
+
+    def offer(self) -> bytes:
+        """Return the body of a frame that offers this node's ring."""
+        return ring_offer(self._keys.ring)
+
+    def on_offer(self, data: bytes) -> bytes:
+        """Take over what another member knows later, and answer with the ring as it is then."""
+        before = self._keys.ring.digest
+        answer = take_offer(self._keys, data)
+        self._tell(before, "")
+        return answer
+
+    def on_answer(self, data: bytes) -> None:
+        """Take over what another member answered to an offer."""
+        ring, _ = read_answer(data)
+        before = self._keys.ring.digest
+        self._tell(before, self._keys.merge(ring))
+
+    def service(self, members: Members) -> Service:
+        """Return what answers `mesh key`."""
+        return KeyDesk(self._keys, self.door, members).serve
+
+    def _tell(self, before: bytes, problem: str) -> None:
+        if self._keys.ring.digest != before:
+            first, *others = self.describe()["keys"]
+            more = f", {', '.join(others)} opened too" if others else ""
+            self._say(f"the key ring was changed by a member: sealed with key {first}{more}")
+        if problem:
+            self._say(f"warning: {problem}")
+
+
+def is_lone_ping(packet: bytes) -> bool:
+    """Say whether a plain packet only asks whether this node is there: to answer it changes nothing."""
+    try:
+        messages = decode_packet(packet).messages
+    except DecodeError:
+        return False
+    return len(messages) == 1 and isinstance(messages[0], Ping)
