@@ -7,6 +7,7 @@ every text is cleaned here, once.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
@@ -63,7 +64,7 @@ def command_text(argv: object) -> str:
     arguments = listing(argv)
     for argument in arguments[:_ARGUMENTS_MAX]:
         word = clean(argument) if isinstance(argument, str) else "?"
-        words.append(word if _SAFE_ARGUMENT.fullmatch(word) else "'" + word + "'")
+        words.append(word if _SAFE_ARGUMENT.fullmatch(word) else shlex.quote(word))
     if len(arguments) > _ARGUMENTS_MAX:
         words.append("…")
     return " ".join(words)

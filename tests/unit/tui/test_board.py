@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from mesh.tui import board as boards_module
 from mesh.tui.board import EVENTS_MAX, FRESH_DEATH_S, Board
 from tests.unit.tui.boards import AT, board_of, event_json, member_json, task_json, view_json
 
@@ -57,6 +60,26 @@ def test_events_are_bounded_and_newest_first() -> None:
     assert board.events[0].member == f"n{EVENTS_MAX + 9}"
 
 
+def test_members_and_verdicts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boards_module, "MEMBERS_MAX", 3)
+    board = board_of([member_json(n) for n in range(1, 6)])
+    assert len(board.members) == 3
+    for number in range(1, 6):
+        board.fold({"event": event_json("dead", f"n{number}", 0)})
+    assert list(board.verdicts) == ["n3", "n4", "n5"]
+
+
+def test_own_load_and_done_tasks_become_the_past() -> None:
+    board = Board()
+    for second in range(12):
+        view = view_json(
+            [member_json(1, load=0.5)], at=AT + second, task_counts={"done": 3 * second}
+        )
+        board.fold({"view": view})
+    assert board.history.load.last(1) == [0.5]
+    assert board.history.done.last(1) == [3.0]
+
+
 def test_routine_of_tasks_is_no_event_but_a_lost_or_failed_one_is() -> None:
     board = Board()
     for state, cause in [
@@ -84,6 +107,8 @@ def test_restart_forgets_events_and_keeps_the_last_view() -> None:
     board = Board()
     board.fold({"event": event_json("join", "n2", 0)})
     board.fold({"view": view_json([member_json(1)])})
+    board.fold({"event": event_json("dead", "n1", 0)})
     board.restart()
     assert not board.events
+    assert not board.verdicts
     assert board.members

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from mesh.tui.cells import clean, fit, fit_middle, milliseconds
+from mesh.tui.cells import clean, fit, fit_middle, folded, milliseconds
 from mesh.tui.palette import bar
 
 
@@ -41,6 +41,38 @@ def test_what_a_terminal_would_obey_is_written_out(text: str, shown: str) -> Non
 @given(st.floats(0, 1e15))
 def test_round_trip_times_take_at_most_six_characters(value: float) -> None:
     assert len(milliseconds(value)) <= 6
+
+
+@pytest.mark.parametrize(
+    ("value_ms", "text"),
+    [
+        (None, "-"),
+        (0.254, "0.25ms"),
+        (0.996, "1.0ms"),
+        (9.96, "10ms"),
+        (999.4, "999ms"),
+        (1_500.0, "1.5s"),
+        (1e9, "999.9s"),
+    ],
+)
+def test_round_trip_times_are_as_exact_as_they_are_short(value_ms: float | None, text: str) -> None:
+    assert milliseconds(value_ms) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("one two three", ["one two", "three"]),
+        ("unbreakable word", ["unbreakab", "le word"]),
+        ("a " + "x" * 20, ["a", "x" * 9, "x" * 9, "xx"]),
+        ("デデデデデ", ["デデデデ", "デ"]),
+        ("", [""]),
+    ],
+)
+def test_text_is_folded_between_words_and_nothing_of_it_is_lost(
+    text: str, lines: list[str]
+) -> None:
+    assert folded(text, 9) == lines
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ import pytest
 from rich.cells import cell_len
 
 from mesh.tui.board import Board
+from mesh.tui.cells import Line
 from mesh.tui.look import Look
+from mesh.tui.member_page import member_page
 from mesh.tui.pane import Sorting
 from mesh.tui.screen import Screen
 from tests.unit.tui.boards import (
@@ -99,6 +101,21 @@ def test_page_of_a_living_member_shows_what_runs_there() -> None:
     assert "t2" not in text
     assert "▲ the busiest" in page(board, "down", "enter")
     assert "▮▮▮▮▮▮▮▮▯▯ 3 of 4 taken" in page(board, "down", "enter")
+
+
+def test_long_lists_on_a_page_say_that_they_go_on() -> None:
+    tasks = [task_json(f"t{n}", "leased", owner="n1") for n in range(23)]
+    board = board_of([member_json(1)], tasks=tasks)
+    for age_s in range(101):
+        board.fold({"event": event_json("update", "n1", age_s)})
+    lines = [piece_text(line) for line in member_page(board, board.members[0], 76, UTC)]
+    assert "… 3 more" in lines
+    assert sum("saw n1 change" in line for line in lines) == 100
+    assert lines[-1] == "…"
+
+
+def piece_text(line: Line) -> str:
+    return "".join(piece.text for piece in line)
 
 
 def failed_task() -> dict[str, object]:
@@ -211,11 +228,18 @@ def test_sorted_column_carries_an_arrow() -> None:
     assert "NAME▲" in "".join(text_of(board, 80, 24, look))
 
 
+def test_footer_says_how_the_list_is_sorted() -> None:
+    board = small_board()
+    for keys, words in (("", "sorted by state"), ("s", "sorted by load"), ("sS", "load, reversed")):
+        look = after(board, *keys)
+        assert words in text_of(board, 200, 24, look)[-1]
+
+
 def test_snapshot_does_not_change_while_the_board_goes_on() -> None:
     board = small_board()
     frozen = board.snapshot()
     before = text_of(frozen, 80, 24)
-    board.fold({"event": event_json("leave", "n2", 1)})
+    board.fold({"event": event_json("dead", "n3", 1, evidence=["another story"])})
     board.fold({"view": view_json([member_json(9)], at=AT + 60)})
     assert text_of(frozen, 80, 24) == before
     assert text_of(board, 80, 24) != before

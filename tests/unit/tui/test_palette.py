@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from rich.color import ColorType
 from rich.style import Style
 
@@ -37,6 +38,19 @@ def test_every_sign_of_the_screen_has_one_for_a_plain_terminal() -> None:
     signs = {*(mark.symbol for mark in marks), *palette.TASK_BLOCKS.values(), *palette.bar(1, 2, 2)}
     signs.update(*spark([n / 8 for n in range(9)], 1, 1.0))
     assert all(sign.isascii() or ord(sign) in palette.ASCII for sign in signs)
+
+
+@pytest.mark.parametrize(
+    ("load", "style"),
+    [
+        (0.69, palette.GREEN),
+        (0.7, palette.YELLOW),
+        (1.0, palette.YELLOW),
+        (1.01, palette.RED),
+    ],
+)
+def test_load_is_calm_busy_or_too_much(load: float, style: Style) -> None:
+    assert palette.load_style(load) == style
 
 
 def test_worst_health_is_that_of_the_usual_settings() -> None:
