@@ -30,7 +30,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """One message in a datagram of its own; it may be lost."""
+    """One message in a datagram, perhaps beside others to the same peer; it may be lost, also by too many at once."""
 
     to: Address
     message: object

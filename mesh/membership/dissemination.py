@@ -11,6 +11,7 @@ the same section.
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import Final
 
 from mesh.core.ids import NodeId
@@ -18,7 +19,10 @@ from mesh.core.ids import NodeId
 RUMOURS_MAX: Final = 8192
 
 _RUMOUR_BYTES_MIN: Final = 16
-"""With less room than this nothing more is looked for: a long queue is not searched for every packet."""
+"""With less room than this nothing more is looked for."""
+
+_LOOKED_MAX: Final = 512
+"""So many rumours are looked at for a packet: a long queue is not searched for one that still fits."""
 
 
 def retransmit_limit(multiplier: float, size: int) -> int:
@@ -73,17 +77,7 @@ class Dissemination:
         if not self._told:
             return []
         limit = retransmit_limit(self._multiplier, size)
-        taken: list[tuple[NodeId, int, bytes]] = []
-        for told, queue in enumerate(self._by_told):
-            for subject in reversed(queue):
-                if bytes_max < _RUMOUR_BYTES_MIN:
-                    break
-                rumour = queue[subject]
-                if subject != but and len(rumour) <= bytes_max:
-                    bytes_max -= len(rumour)
-                    taken.append((subject, told, rumour))
-            if bytes_max < _RUMOUR_BYTES_MIN:
-                break
+        taken = self._choose(bytes_max, but)
         for subject, told, rumour in reversed(taken):
             del self._by_told[told][subject]
             if told + 1 >= limit:
@@ -94,3 +88,27 @@ class Dissemination:
             self._told[subject] = told + 1
             self._by_told[told + 1][subject] = rumour
         return [rumour for _, _, rumour in taken]
+
+    def riders(self, bytes_max: int) -> list[bytes]:
+        """Return rumours of at most `bytes_max` bytes together that ride along with what is not membership's.
+
+        They do not count as told: work may go to one member all the time, and would use up there
+        what the whole mesh is to hear.
+        """
+        return [rumour for _, _, rumour in self._choose(bytes_max, None)] if self._told else []
+
+    def _choose(self, bytes_max: int, but: NodeId | None) -> list[tuple[NodeId, int, bytes]]:
+        """Return (subject, times told, rumour) of those to tell next, as many as fit."""
+        chosen: list[tuple[NodeId, int, bytes]] = []
+        in_order = (
+            (subject, told, queue[subject])
+            for told, queue in enumerate(self._by_told)
+            for subject in reversed(queue)
+        )
+        for subject, told, rumour in islice(in_order, _LOOKED_MAX):
+            if bytes_max < _RUMOUR_BYTES_MIN:
+                break
+            if subject != but and len(rumour) <= bytes_max:
+                bytes_max -= len(rumour)
+                chosen.append((subject, told, rumour))
+        return chosen

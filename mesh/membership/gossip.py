@@ -14,12 +14,17 @@ import random
 from typing import Final
 
 from mesh.core.ids import NodeId
+from mesh.core.pace import Pace
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.member import Member
 from mesh.membership.outbox import Outbox
 from mesh.membership.probe_order import ProbeOrder
 from mesh.membership.profile import SwimConfig
 from mesh.membership.table import MemberTable
+
+ROUNDS: Final = 5
+ROUNDS_BURST: Final = 20
+"""Rounds are held as soon as there is news; in the long run, at most so many in a gossip interval."""
 
 DEAD_WINDOW: Final = 10
 """How many pause tolerances after its death a member is still told of news."""
@@ -45,6 +50,8 @@ class Gossip:
         self._order = ProbeOrder(rng)
         self._deadline: float | None = None
         self._last_round = float("-inf")
+        self.pace = Pace(rate_s=ROUNDS / config.gossip_interval_s, burst=ROUNDS_BURST)
+        """A storm of news makes no storm of packets."""
 
     def next_deadline(self) -> float | None:
         """Return when the next round is due."""
@@ -62,6 +69,9 @@ class Gossip:
     def handle_timeout(self, now: float) -> None:
         """Hold a round if one is due."""
         if self._deadline is None or now < self._deadline:
+            return
+        if not self.pace.allows(now):
+            self._deadline = self.pace.next_at(now)
             return
         self._last_round = now
         targets = self._targets(now)

@@ -99,6 +99,8 @@ class Prober:
         """Members whose vitals came in since the node last took them."""
 
         self.misdirected = 0
+        self.dropped_relays = 0
+        """Pings for others that were forgotten before their answer, because there were too many."""
 
     def start(self, now: float) -> None:
         """Begin the protocol periods, at a random phase."""
@@ -163,6 +165,7 @@ class Prober:
             oldest = next(iter(self._relayed))
             del self._relayed[oldest]
             self._timers.cancel(oldest)
+            self.dropped_relays += 1
         self._relayed[seq] = _Relay(source, message.seq, message.target)
         if self._config.lifeguard.has_nacks:
             self._timers.set(seq, now + NACK_SHARE * self._config.probe_timeout_s)

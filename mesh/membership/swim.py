@@ -77,6 +77,7 @@ class Swim:
         self.table = table = MemberTable(identity.node_id)
         self.awareness = Awareness(config.lifeguard.health_max)
         self._news = news = Dissemination(config.retransmit_multiplier)
+        self.riders = news.riders  # rumours, for what the node sends beside membership
         self._outbox = outbox = Outbox(identity, table, news)
         order = ProbeOrder(rng)
         self.rumours = Rumours(
@@ -150,6 +151,8 @@ class Swim:
             "ignored_impossible": self.rumours.refutation.impossible,
             "dropped_newcomers": self.table.turned_away,
             "dropped_rumours": self._news.dropped,
+            "dropped_relays": self._prober.dropped_relays,
+            "held_gossip": self._gossip.pace.held,
             "held_suspicions": self.rumours.pace.held,
             "held_refutations": self.rumours.refutation.pace.held,
             "voided_pauses": self._vigil.pauses,

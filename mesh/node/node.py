@@ -20,9 +20,11 @@ from mesh.core.rng import stream
 from mesh.errors import DecodeError, ForeignMeshError, TransportError, VersionError
 from mesh.membership.identity import Identity
 from mesh.membership.swim import Swim
+from mesh.node.budget import RUMOUR_BYTES_MAX, Budget
 from mesh.node.commands import Command, ForgetMember, Leave, SetLoad
 from mesh.node.config import NodeConfig
 from mesh.node.departure import Departure
+from mesh.node.exchanges import Exchanges, is_of_work
 from mesh.node.roll import Roll
 from mesh.node.view import View, build_view
 from mesh.placement.live_view import LiveView
@@ -41,9 +43,6 @@ from mesh.work.config import WorkConfig
 from mesh.work.work import Work
 
 DATAGRAMS: Final = Swim.DATAGRAMS | Work.DATAGRAMS
-EXCHANGES_MAX: Final = 4_096
-"""Exchanges under way at once. One more fails at once, as if nobody had answered."""
-
 OPEN_TO_STRANGERS: Final = (Join, Ping)
 """Requests that a node answers though the asker belongs to no mesh yet."""
 
@@ -85,8 +84,8 @@ class Node:
         )
         self._departure = Departure(work_config.stop_grace_s)
         self._boot = config.boot
-        self._exchanges: dict[int, Ask] = {}
-        self._last_exchange = 0
+        self._exchanges = Exchanges()
+        self._budget = Budget()
 
     def start(self, now: float) -> list[Effect]:
         """Begin. Call once, before any other input."""
@@ -149,7 +148,7 @@ class Node:
         self, now: float, exchange_id: int, reply: bytes | TransportError
     ) -> list[Effect]:
         """Take the outcome of a `StartExchange`: the reply's bytes, or why there is none."""
-        ask = self._exchanges.pop(exchange_id, None)
+        ask = self._exchanges.close(exchange_id)
         if ask is None or self._is_stopped:
             return []
         outcome: Packet | Exception
@@ -208,6 +207,7 @@ class Node:
             self._swim.next_timeout(),
             self._work.next_timeout(),
             self._departure.next_deadline(),
+            self._budget.next_deadline(),
         )
         return min((at for at in deadlines if at is not None), default=None)
 
@@ -217,7 +217,13 @@ class Node:
 
     def view(self, now: float) -> View:
         """Return what people and programs see of this node and its mesh."""
-        counters = {**self.counters, **self._swim.counters}
+        counters = {
+            **self.counters,
+            **self._swim.counters,
+            "dropped_tells": self._budget.dropped,
+            "held_tells": self._budget.held,
+            "refused_exchanges": self._exchanges.refused,
+        }
         return build_view(
             now,
             config=self.config,
@@ -233,6 +239,8 @@ class Node:
         self._swim.check_invariants()
         self._work.check_invariants()
         self._roll.check_invariants()
+        self._exchanges.check_invariants()
+        self._budget.check_invariants()
 
     # Inside.
 
@@ -324,38 +332,46 @@ class Node:
 
     def _effects(self, now: float, outputs: list[Outgoing]) -> list[Effect]:
         effects: list[Effect] = []
-        refused: list[Ask] = []
+        refused: list[tuple[Ask, TransportError]] = []
         for output in outputs:
             if isinstance(output, Ask):
-                if len(self._exchanges) < EXCHANGES_MAX:
-                    effects.append(self._start_exchange(output))
-                else:
-                    refused.append(output)
+                exchange_id = self._exchanges.open(output)
+                if exchange_id is None:
+                    error = TransportError(
+                        f"{len(self._exchanges)} exchanges are under way already"
+                    )
+                    refused.append((output, error))
+                    continue
+                data = self._packet(output.message)
+                effects.append(StartExchange(exchange_id, output.to, data, output.timeout_s))
             elif isinstance(output, Tell):
-                mine, message = self.identity, encode_message(output.message)
-                data = encode_datagram(mine.mesh_id, mine.node_id, (message,))
-                effects.append(SendDatagram(output.to, data))
+                self._budget.add(output.to, encode_message(output.message))
+            elif isinstance(output, Stop):
+                self._is_stopped = True
+                return [*effects, *self._told(now), output]
             else:
                 effects.append(output)
-                if isinstance(output, Stop):
-                    self._is_stopped = True
-                    return effects
-        for ask in refused:
-            self.counters["refused_exchanges"] += 1
-            error = TransportError(f"{EXCHANGES_MAX} exchanges are under way already")
+        for ask, error in refused:
             effects += self._settle(now, self._hear(now, ask, error))
+        effects += self._told(now)
         return effects
+
+    def _told(self, now: float) -> list[SendDatagram]:
+        """Return the datagrams that are not membership's, within their share; rumours ride along."""
+        mine, riders = self.identity, self._swim.riders
+        return [
+            SendDatagram(
+                to,
+                encode_datagram(mine.mesh_id, mine.node_id, parts + riders(RUMOUR_BYTES_MAX)),
+            )
+            for to, parts in self._budget.take(now)
+        ]
 
     def _hear(self, now: float, ask: Ask, outcome: Packet | Exception) -> list[Outgoing]:
         """Let whoever asked hear the outcome."""
         if isinstance(outcome, Packet) and not ask.may_be_foreign:
             outcome = self._of_this_mesh(outcome)
-        if type(ask.message) not in Work.REQUESTS:
+        if not is_of_work(ask):
             return self._swim.handle_reply(now, ask.tag, outcome)
         message = outcome.messages[0] if isinstance(outcome, Packet) else None
         return self._work.handle_reply(now, ask.tag, message)
-
-    def _start_exchange(self, ask: Ask) -> StartExchange:
-        self._last_exchange = (self._last_exchange + 1) & 0xFFFF_FFFF
-        self._exchanges[self._last_exchange] = ask
-        return StartExchange(self._last_exchange, ask.to, self._packet(ask.message), ask.timeout_s)

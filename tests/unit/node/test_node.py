@@ -20,6 +20,7 @@ from mesh.core.requests import Outgoing
 from mesh.errors import TransportError
 from mesh.node.commands import Leave, SetLoad
 from mesh.node.config import Metadata
+from mesh.node.exchanges import Exchanges
 from mesh.node.node import Node
 from mesh.wire.packet import decode_packet
 from mesh.wire.records import Cause, Vitals
@@ -269,15 +270,15 @@ def test_vitals_that_came_in_over_tcp_reach_placement_too() -> None:
     assert (live.free_slots, live.load_pct) == (0, 90)
 
 
-def test_exchanges_are_bounded_and_one_more_fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mesh.node.node.EXCHANGES_MAX", 2)
+def test_exchanges_are_bounded_and_one_more_fails_at_once() -> None:
     node = started(meta=Metadata(slots=0))
     for number in (2, 3, 4, 5):
         tell(node, number, Alive(card_bytes(number, meta=Metadata(slots=1))))
+    node._exchanges = Exchanges(work_max=2)
     asked = [effect for n in range(4) for effect in submit(node, f"job-{n}")]
     exchanges = [e for e in asked if isinstance(e, StartExchange)]
     assert len(exchanges) == 2
-    assert node.counters["refused_exchanges"] >= 2
+    assert node.view(NOW).node["counters"]["refused_exchanges"] >= 2
     due = node.next_timeout()
     assert due is not None
     node.handle_exchange(NOW, exchanges[0].exchange_id, TransportError("timed out"))
