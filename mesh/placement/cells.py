@@ -9,7 +9,7 @@ thousand members. The cells are for registers, whose voters are chosen by them; 
 
 Memory: 16 bytes for each cell and member, 4 KiB a member.
 
-Source: [HRW]; one table entry per cell instead of one per key is ours (docs/design.md).
+Source: [HRW]; one table entry per cell instead of one per key is ours.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ one of weight 1, because -ln u / weight is an exponential arrival with that rate
 
 The hash is BLAKE2b over packed bytes: the same in every process and on every machine.
 
-Source: [HRW]; weights through the logarithm are the usual extension of it.
+Source: [HRW]; weights through the logarithm [WRH].
 """
 
 from __future__ import annotations
