@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 
 from mesh.core.address import Address
 from mesh.core.events import Event
+from mesh.core.ids import MeshId
+from mesh.core.known import KnownMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,17 @@ class Persist:
     """Store these numbers durably before any later effect of this list, or of a later one, is carried out."""
 
     values: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Keep these members of a mesh for the node's next session, in place of those kept before.
+
+    Not awaited, and nothing depends on it: a snapshot that is lost costs a restarted node addresses to ask.
+    """
+
+    mesh_id: MeshId
+    members: tuple[KnownMember, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +137,7 @@ Effect: TypeAlias = (
     | StartExchange
     | Resolve
     | Persist
+    | Remember
     | Emit
     | Answer
     | StartProcess

@@ -7,6 +7,7 @@ Node and mesh ids are integers, not bytes: they order and hash the same way in e
 from __future__ import annotations
 
 import random
+import re
 from typing import Final, NewType
 
 NodeId = NewType("NodeId", int)
@@ -24,6 +25,7 @@ TASK_ID_CHARS_MAX: Final = 128
 NAME_CHARS_MAX: Final = 64
 
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
+_DIGITS: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
 def new_node_id(rng: random.Random) -> NodeId:
@@ -44,6 +46,11 @@ def new_task_id(rng: random.Random) -> TaskId:
 def low32(value: int) -> int:
     """Return the low 32 bits of an id or a boot: enough to tell whether it is the one that is meant."""
     return value & 0xFFFF_FFFF
+
+
+def id_of(text: object) -> int | None:
+    """Return the id that `format_id` made this text of; None: it is no such text."""
+    return int(text, 16) if type(text) is str and _DIGITS.fullmatch(text) else None
 
 
 def format_id(value: int) -> str:

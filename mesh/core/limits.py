@@ -18,3 +18,6 @@ EXPECT_MAX: Final = 65_535
 
 SEED_ADDRESSES_MAX: Final = 4
 """How many addresses of one seed are asked in a round; further ones of its name are left alone."""
+
+REMEMBERED_MAX: Final = 1_000
+"""Members that a node remembers for its next session: the latest."""

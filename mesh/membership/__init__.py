@@ -3,8 +3,8 @@
 Where each part of the protocol lives:
 
 - what is known: `member` one entry · `table` the merge rule · `identity` what this node says of itself
-  · `names` who holds which name · `digest` what two members compare ·
-  `tombstones` the forgotten
+  · `claims` what only one may hold · `names` who holds which name · `conflicts` two at one address
+  · `digest` what two members compare · `tombstones` the forgotten
 - the failure detector: `probe_order` whom to ping next · `prober` ping, pings through others, over TCP,
   nacks · `suspicion` how long a suspect has · `awareness` the own health score · `vigil` pauses and lag
   of this node · `doubt` when it had better not judge alone · `lifeguard` which of these are at work
@@ -12,8 +12,11 @@ Where each part of the protocol lives:
   still to be told · `gossip` when, and to whom · `outbox` filling packets · `observed` how a change
   reads as an event · `flaps` members that come and go
 - anti-entropy and healing: `sync` two members compare · `merging` what the other knows is applied ·
-  `paging` what fits in a frame · `reconnect` trying the dead again · `seed_watch` seeds that nobody here knows
-- the way in, composed by `entrance`: `joining` asking the seeds · `founding` who founds · `gate` answering who wants in
+  `paging` what fits in a frame · `reconnect` trying the dead again · `remembered` whom the last session
+  knew · `seed_watch` looking for them, and for seeds that nobody here knows · `alone` saying that nobody
+  is heard
+- the way in, composed by `entrance`: `wishes` the user's · `joining` asking the seeds · `founding` who
+  founds · `gate` answering who wants in · `dialback` whether whoever was let in can be reached
 - the way out, beside leaving and dying: `forgetting` who is removed for good
 - `profile` every timing knob and the presets · `swim` the composition: dispatch and timers, and leaving
 """

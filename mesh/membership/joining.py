@@ -1,11 +1,14 @@
 """The way into a mesh: ask the seeds, or found one, and be told why not.
 
     no seeds, or --found ───────────────────────► found a mesh, unless the data directory names one
-    seeds: each round, resolve and ask them all
+    seeds, or members remembered from before: each round, resolve and ask
         Welcome ──► take over the members, adopt the mesh id, announce this node
         Waiting ──► the seed seeks too; with --expect N, the lowest id of N that have met founds
         Refused ──► another mesh, version, name or session: stop and say it, or mend it and ask again
         nothing ──► say so, wait, start the next round
+
+A node that belongs to a mesh already asks some of those that it remembers beside its seeds, others each
+round. What they answer stops nobody: another mesh may live at an old address.
 
 A refusal may be out of date: the name, or this very id, is held by a session that is dead but not yet
 known to be. So before this node gives up it asks the holder itself; if nobody answers there, it
@@ -28,7 +31,9 @@ from mesh.membership.founding import Founding
 from mesh.membership.identity import Identity
 from mesh.membership.outbox import Outbox
 from mesh.membership.profile import SwimConfig
+from mesh.membership.remembered import Remembered
 from mesh.membership.table import MemberTable
+from mesh.membership.wishes import Wishes
 from mesh.wire.records import Card, decode_card
 from mesh.wire.swim_messages import Ack, Join, Ping, Refused, Waiting, Welcome
 
@@ -37,6 +42,9 @@ ROUND_S_MAX: Final = 30.0
 
 REPEAT_S: Final = 30.0
 """How often the same reason for being outside is said again."""
+
+RECALLED_MAX: Final = 16
+"""How many remembered members are asked in a round, beside the seeds."""
 
 FINAL_CODES: Final = ("foreign_mesh", "version")
 """Refusals that no waiting mends."""
@@ -52,19 +60,22 @@ class Joining:
         identity: Identity,
         outbox: Outbox,
         rng: random.Random,
-        seeds: tuple[str, ...],
+        wishes: Wishes,
         founding: Founding,
         table: MemberTable,
-        is_name_given: bool,
+        remembered: Remembered,
     ) -> None:
         self._config = config
         self._identity = identity
         self._outbox = outbox
         self._rng = rng
-        self._seeds = seeds
+        self._seeds = wishes.seeds
         self._founding = founding
         self._table = table
-        self._is_name_given = is_name_given
+        self._remembered = remembered
+        self._recalled: dict[str, None] = {}  # remembered members asked this round
+        self._silent: dict[str, None] = {}  # those of them that did not let this node in
+        self._is_name_given = wishes.is_name_given
         self._deadline: float | None = None
         self._replaces = 0
         self._round = 0
@@ -75,15 +86,22 @@ class Joining:
         self._strangers: dict[str, None] = {}  # seeds that answered what no mesh node says
         self._last_said: tuple[str, float] = ("", float("-inf"))
         self.is_done = False
+        self.reasons = ""
+        """Why nobody let this node in last time, for people."""
+
+        self.let_in_by = ""
+        """Whoever let this node in, as people know it."""
 
     def start(self, now: float, *, is_founder: bool) -> None:
         """Found a mesh, or begin to ask."""
         if self._identity.mesh_id == NO_MESH and (is_founder or not self._seeds):
             self.found()
-        elif self._seeds:
+        elif self._seeds or len(self._remembered):
             self._begin_round(now)
         else:
-            self._enter_again("no seeds: waits until the others find it")
+            self._enter_again(
+                "no seeds, and nobody known from before: waits until the others find it"
+            )
 
     def stop(self) -> None:
         """Ask no more."""
@@ -128,18 +146,16 @@ class Joining:
             is_there = isinstance(reply, Ack) and sender == tag[2].node_id
             self._on_verified(now, tag[1], tag[2], is_there=is_there)
         elif isinstance(reply, Waiting):
-            self._failures[seed] = "belongs to no mesh yet either"
+            self._fail(seed, "belongs to no mesh yet either")
             self._on_waiting(now, sender, reply)
         elif isinstance(reply, Refused):
             self._on_refused(now, seed, sender, reply)
-        elif isinstance(reply, VersionError):
-            self._outbox.do(Stop(1, f"seed {seed} cannot be joined: {reply}"))
-        elif isinstance(reply, ForeignMeshError):
-            self._stop_foreign(seed, reply.theirs)
+        elif isinstance(reply, VersionError | ForeignMeshError) and seed not in self._recalled:
+            self._stop_other(seed, reply)
         else:
-            if isinstance(reply, DecodeError):
+            if isinstance(reply, DecodeError) and seed not in self._recalled:
                 self._strangers[seed] = None
-            self._failures[seed] = _failure(reply)
+            self._fail(seed, _failure(reply))
         self._end_round(now)
 
     def on_welcome(self, now: float, tag: Hashable, mesh_id: MeshId, reply: Welcome) -> bool:
@@ -151,12 +167,14 @@ class Joining:
         seed = self._pending.pop(tag, None)
         if seed is None or self.is_done or not isinstance(tag, tuple):
             return False
-        if self._identity.mesh_id not in {NO_MESH, mesh_id}:
+        is_foreign = self._identity.mesh_id not in {NO_MESH, mesh_id}
+        if is_foreign and seed not in self._recalled:
             self._stop_foreign(seed, mesh_id)
             return False
         is_outranked = reply.known_boot > self._identity.card.boot
-        if mesh_id == NO_MESH or (is_outranked and not self._identity.raise_boot(reply.known_boot)):
-            self._failures[seed] = _failure(reply)
+        is_useless = is_foreign or mesh_id == NO_MESH
+        if is_useless or (is_outranked and not self._identity.raise_boot(reply.known_boot)):
+            self._fail(seed, _failure(reply))
             self._end_round(now)
             return False
         if is_outranked:
@@ -169,6 +187,7 @@ class Joining:
             self._adopt(mesh_id, EventKind.ENTER, detail)
         else:
             self._emit(EventKind.ENTER, detail)
+        self.let_in_by = seed
         self.stop()
         return True
 
@@ -207,11 +226,17 @@ class Joining:
         self._failures.clear()
         self._asked.clear()
         self._strangers.clear()
+        self._recalled.clear()
+        self._silent.clear()
         for seed in self._seeds:
             self._pending[("resolve", seed)] = seed
             self._outbox.do(Resolve(seed))
         for card in self._founding.known():
             self._ask(card.address, str(card.address))
+        for known in self._remembered.sample(self._rng, RECALLED_MAX):
+            text = f"{known.name} at {known.address}"
+            self._recalled[text] = None
+            self._ask(known.address, text)
         self._end_round(now)
 
     def _ask(self, address: Address, seed: str) -> None:
@@ -234,15 +259,29 @@ class Joining:
             self._enter_again("found by the others")
             return
         self._is_open = False
-        reasons = "; ".join(f"{seed} {self._failures[seed]}" for seed in sorted(self._failures))
+        self.reasons = reasons = self._why()
         has_only_strangers = self._strangers and self._strangers.keys() == self._failures.keys()
         if has_only_strangers and self._identity.mesh_id == NO_MESH:
             text = f"no seed is a mesh node ({reasons}): check the addresses"
             self._outbox.do(Stop(1, text))
             return
-        self._say(now, reasons)
+        if self._identity.mesh_id == NO_MESH:  # else that it is alone is said elsewhere
+            self._say(now, reasons)
         jitter = 0.75 + 0.5 * self._rng.random()
         self._deadline = now + self._config.join_retry_s * jitter
+
+    def _why(self) -> str:
+        """Return why nobody let this node in, as one line."""
+        reasons = [f"{seed} {self._failures[seed]}" for seed in sorted(self._failures)]
+        if self._silent:
+            reasons.append(f"of those known from before {len(self._silent)} were asked in vain")
+        return "; ".join(reasons)
+
+    def _fail(self, seed: str, reason: str) -> None:
+        if seed in self._recalled:
+            self._silent[seed] = None
+        else:
+            self._failures[seed] = reason
 
     def _hurry(self, now: float) -> None:
         """Something was mended: ask again now; what is still under way counts no more."""
@@ -279,8 +318,10 @@ class Joining:
     def _on_refused(self, now: float, seed: str, sender: NodeId, reply: Refused) -> None:
         if reply.code == "self":
             return  # as good as not asked
-        self._failures[seed] = f"refused: {reply.text}"
+        self._fail(seed, f"refused: {reply.text}")
         if reply.code in FINAL_CODES:
+            if seed in self._recalled:
+                return
             self._outbox.do(Stop(1, f"seed {seed} refused: {reply.text}"))
             return
         if reply.code not in {"name_taken", "same_id"} or reply.about is None:
@@ -319,6 +360,12 @@ class Joining:
                 "each node needs a data directory of its own (--data)"
             )
         self._outbox.do(Stop(1, text))
+
+    def _stop_other(self, seed: str, reply: VersionError | ForeignMeshError) -> None:
+        if isinstance(reply, ForeignMeshError):
+            self._stop_foreign(seed, reply.theirs)
+        else:
+            self._outbox.do(Stop(1, f"seed {seed} cannot be joined: {reply}"))
 
     def _stop_foreign(self, seed: str, theirs: int) -> None:
         ours = format_id(self._identity.mesh_id)

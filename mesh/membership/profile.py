@@ -62,7 +62,7 @@ class SwimConfig:
     """How long a leaving node stays to spread the news of it."""
 
     dead_retention_s: float = 86_400.0
-    """How long a dead member is remembered and tried again."""
+    """How long a dead member is remembered that is not among the latest `reconnect_members_max`; those stay."""
 
     left_retention_s: float = 3_600.0
     """How long a member that left is remembered."""
@@ -77,7 +77,7 @@ class SwimConfig:
     """Which parts of Lifeguard, and of ours beyond it, are at work."""
 
     reconnect_members_max: int = 1_000
-    """Of the dead, how many (the latest) are tried again."""
+    """Of the dead, how many (the latest) are tried again, for ever."""
 
     def suspicion_s(self, size: int) -> float:
         """Return the least seconds from suspicion to death in a mesh of `size` members.

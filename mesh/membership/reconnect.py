@@ -3,7 +3,10 @@
 Every `reconnect_interval_s` a node may ping one dead member, with the share of the mesh's tries that
 is its own: with few dead, the mesh together tries each about once per interval; with half of the
 mesh gone, every node tries one per interval. The ping carries the verdict, so that whoever is still
-there refutes it. Members that are long gone are forgotten.
+there refutes it.
+
+The latest of the dead are tried for ever, and so remembered for ever; the others, and those that left,
+are forgotten in time.
 """
 
 from __future__ import annotations
@@ -51,8 +54,11 @@ class Reconnect:
             return None, []
         self._deadline = None
         gone = [m for m in map(self._table.get, self._table.gone) if m is not None]
-        forgotten = [m.node_id for m in gone if now - m.since > self._retention_s(m)]
-        dead = [m for m in gone if m.state is State.DEAD][: self._config.reconnect_members_max]
+        all_dead = [m for m in gone if m.state is State.DEAD]  # the latest first
+        dead = all_dead[: self._config.reconnect_members_max]
+        may_go = all_dead[self._config.reconnect_members_max :]
+        may_go += [m for m in gone if m.state is not State.DEAD]
+        forgotten = [m.node_id for m in may_go if now - m.since > self._retention_s(m)]
         lately = sum(now - m.since < LATELY * self._config.pause_tolerance_s for m in dead)
         share = (len(dead) + (HASTE - 1) * lately) / self._table.size
         chosen = self._rng.choice(dead) if dead and self._rng.random() < share else None

@@ -13,11 +13,12 @@ from typing import Any, Final
 from mesh.core.address import Address
 from mesh.core.effects import Stop
 from mesh.core.ids import NO_MESH, MeshId, NodeId
+from mesh.core.known import KnownMember
 from mesh.core.requests import Outgoing
 from mesh.errors import LocalProtocolError
 from mesh.membership.awareness import Awareness
 from mesh.membership.dissemination import Dissemination
-from mesh.membership.entrance import Entrance, Wishes
+from mesh.membership.entrance import Entrance
 from mesh.membership.forgetting import Forgetting
 from mesh.membership.gossip import Gossip
 from mesh.membership.identity import Identity
@@ -31,6 +32,7 @@ from mesh.membership.rumours import Rumours
 from mesh.membership.sync import Sync
 from mesh.membership.table import MemberTable
 from mesh.membership.vigil import Vigil
+from mesh.membership.wishes import Wishes
 from mesh.wire.packet import Packet
 from mesh.wire.records import State
 from mesh.wire.swim_messages import (
@@ -43,6 +45,7 @@ from mesh.wire.swim_messages import (
     Nack,
     Ping,
     PingReq,
+    Reached,
     Suspect,
     SyncOffer,
     SyncRoot,
@@ -56,7 +59,7 @@ class Swim:
     """The membership of one node."""
 
     DATAGRAMS: Final = frozenset({Ping, PingReq, Ack, Nack, Alive, Suspect, Dead, Left, Forget})
-    REQUESTS: Final = frozenset({Join, Ping, SyncRoot, SyncOffer})
+    REQUESTS: Final = frozenset({Join, Ping, Reached, SyncRoot, SyncOffer})
 
     def __init__(
         self,
@@ -67,6 +70,7 @@ class Swim:
         seeds: tuple[str, ...] = (),
         expect: int = 0,
         is_name_given: bool = True,
+        remembered: tuple[KnownMember, ...] = (),
     ) -> None:
         config.check()
         self._config = config
@@ -106,8 +110,10 @@ class Swim:
             prober=self._prober,
             awareness=self.awareness,
         )
-        wishes = Wishes(seeds=seeds, expect=expect, is_name_given=is_name_given)
-        self._build_meeting(rng, wishes)
+        self._build_meeting(
+            rng,
+            Wishes(seeds=seeds, expect=expect, is_name_given=is_name_given, remembered=remembered),
+        )
         self.forgetting = Forgetting(table, self.rumours)
         self._on_datagram: dict[type, Any] = {
             Alive: self.rumours.on_alive,
@@ -115,7 +121,7 @@ class Swim:
             Dead: self.rumours.on_dead,
             Left: self.rumours.on_left,
             Forget: self.rumours.on_forget,
-            Ack: self._prober.on_ack,
+            Ack: self._on_ack,
         }
 
     def _build_meeting(self, rng: random.Random, wishes: Wishes) -> None:
@@ -202,6 +208,8 @@ class Swim:
             reply = self._on_join(now, message, mesh_id)
         elif isinstance(message, Ping):
             reply = self._prober.ack(message.seq)
+        elif isinstance(message, Reached):
+            reply = self._entrance.dialback.on_reached(sender, message)
         elif isinstance(message, SyncRoot):
             reply = self._sync.on_root(message)
         elif isinstance(message, SyncOffer):
@@ -241,7 +249,7 @@ class Swim:
         """Tell everybody that this node leaves, and stop after a moment."""
         if self._leave_at is not None:
             return []
-        self._entrance.stop()
+        self._entrance.stop(now)
         self._prober.stop()
         self._sync.stop()
         self._reconnect.stop()
@@ -260,7 +268,9 @@ class Swim:
             self._leave_at = float("inf")
             return self._outbox.take()
         self._vigil.notice(now, self._due)
-        self._entrance.handle_timeout(now)
+        missing = self._entrance.handle_timeout(now)
+        if missing is not None:
+            self._sync.begin(missing)
         self._try_founding(now)
         self.rumours.refutation.handle_timeout(now)
         silent = self._prober.handle_timeout(now)
@@ -318,6 +328,10 @@ class Swim:
                 reply = self._entrance.on_join(now, message, mesh_id)
         return reply
 
+    def _on_ack(self, now: float, sender: NodeId, message: Ack) -> None:
+        self._entrance.dialback.on_ack(sender, message)
+        self._prober.on_ack(now, sender, message)
+
     def _follow_card(self, now: float) -> None:
         """Tell the others of a name or boot that changed at the door, if they know this node already."""
         own = self.table.get(self.identity.node_id)
@@ -356,6 +370,7 @@ class Swim:
     def _take(self, now: float) -> list[Outgoing]:
         if self._leave_at is None:
             self._reconnect.arm(now)
+            self._entrance.note(now, self.rumours.changes)
         self._gossip.hurry(now)
         self._due = self.next_timeout()
         return self._outbox.take()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mesh.core.address import Address
 from mesh.core.ids import NO_MESH, MeshId, NodeId
+from mesh.core.known import KnownMember
 from mesh.membership.lifeguard import LifeguardConfig, paper, plain_swim
 from mesh.membership.profile import SwimConfig, profile
 from mesh.wire.records import Metadata
@@ -43,6 +44,9 @@ class NodeConfig:
     swim: SwimConfig
     seeds: tuple[str, ...] = ()
     """As the user wrote them; resolved anew at every try."""
+
+    remembered: tuple[KnownMember, ...] = ()
+    """Members of `mesh_id` that an earlier session knew: asked beside the seeds."""
 
     found: bool = False
     """Found a mesh at once, even with seeds."""

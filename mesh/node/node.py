@@ -71,6 +71,7 @@ class Node:
             seeds=config.seeds,
             expect=config.expect,
             is_name_given=config.is_name_given,
+            remembered=config.remembered,
         )
         self._live = LiveView()
         self._roll = Roll(self._swim.table, self._live)

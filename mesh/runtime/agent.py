@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import trio
@@ -40,6 +41,7 @@ from mesh.runtime.resolver import Resolver
 from mesh.runtime.sealing import sealing_for
 from mesh.runtime.services import Services
 from mesh.runtime.settings import AgentSettings
+from mesh.runtime.snapshot import Snapshot
 from mesh.runtime.status import Status
 from mesh.runtime.streams import Asker
 from mesh.runtime.udp import UdpSocket
@@ -69,8 +71,10 @@ def run_agent(settings: AgentSettings) -> int:
         clock = system_clock(console.say)
         advertised = advertised_address(endpoint.address, settings.advertise, settings.seeds, reach)
         config = _node_config(settings, data, advertised, clock)
+        snapshot = Snapshot(data.path, console.say)
+        config = replace(config, remembered=snapshot.read(data.mesh_id))
         node = Node(config, secrets.randbits(64))
-        agent = Agent(settings, data, node, clock, console, keys=keys)
+        agent = Agent(settings, data, node, clock, console, keys=keys, snapshot=snapshot)
         stop = trio.run(agent.run, endpoint)
     console.say(f"stopped: {stop.reason or 'no reason given'}")
     return stop.exit_code
@@ -112,6 +116,7 @@ class Agent:
         console: Console,
         *,
         keys: KeyStore | None,
+        snapshot: Snapshot,
     ) -> None:
         self._settings = settings
         self._sealing = sealing_for(
@@ -121,6 +126,7 @@ class Agent:
             clock=clock,
             say=console.say,
         )
+        self._snapshot = snapshot
         self._data = data
         self._node = node
         self._clock = clock
@@ -169,6 +175,7 @@ class Agent:
                         exchange=asker.ask,
                         resolve=resolver.resolve,
                         persist=self._data.persist,
+                        remember=self._snapshot.write,
                         emit=self._emit,
                         start_process=executor.start,
                         read_output=executor.read,

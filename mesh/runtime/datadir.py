@@ -3,6 +3,7 @@
     DIR/lock          held for as long as the node runs; contains its process id
     DIR/identity      JSON: format, node_id, boot, mesh_id; replaced as a whole, never edited
     DIR/keys          the key ring that this node shares with the others, if there is one
+    DIR/members       JSON: members of the mesh, to ask when the node returns
     DIR/control.sock  where `mesh` commands reach the node
     DIR/log           what the node says while a screen has the terminal
 
@@ -17,14 +18,13 @@ import errno
 import fcntl
 import json
 import os
-import re
 import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id
+from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id, id_of
 from mesh.core.limits import BOOT_MAX
 from mesh.errors import DataDirectoryError, LocalProtocolError
 
@@ -33,8 +33,19 @@ BOOTS_SPARE: Final = 65_536
 """Session numbers left below the last one: a directory without them is used up."""
 
 _IDENTITY_BYTES_MAX: Final = 4096
-_ID: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
-_OURS: Final = frozenset({"lock", "identity", "identity.new", "keys", "keys.new", "control.sock", "log"})
+_OURS: Final = frozenset(
+    {
+        "lock",
+        "identity",
+        "identity.new",
+        "members",
+        "members.new",
+        "keys",
+        "keys.new",
+        "control.sock",
+        "log",
+    }
+)
 
 
 class DataDir:
@@ -158,7 +169,7 @@ def _read_identity(path: Path) -> tuple[NodeId, int, MeshId]:
             f"{file} has format {raw['format']}, written by a newer Mesh: formats up to {FORMAT} are read here; "
             "upgrade this host, or name another directory with --data"
         )
-    node_id, mesh_id = _id_of(raw.get("node_id")), _id_of(raw.get("mesh_id") or format_id(0))
+    node_id, mesh_id = id_of(raw.get("node_id")), id_of(raw.get("mesh_id") or format_id(0))
     boot = raw.get("boot")
     if not node_id or mesh_id is None or type(boot) is not int or not 0 <= boot <= BOOT_MAX:
         raise _damaged(
@@ -170,12 +181,6 @@ def _read_identity(path: Path) -> tuple[NodeId, int, MeshId]:
             "takes a greater one; move the directory away to start as a new node"
         )
     return NodeId(node_id), boot, MeshId(mesh_id)
-
-
-def _id_of(text: object) -> int | None:
-    if type(text) is not str or _ID.fullmatch(text) is None:
-        return None
-    return int(text, 16)
 
 
 def _damaged(file: Path, found: str) -> DataDirectoryError:

@@ -51,6 +51,7 @@ class Hands:
     exchange: Callable[[fx.StartExchange], None]
     resolve: Callable[[str], None]
     persist: Callable[[Mapping[str, int]], None]
+    remember: Callable[[fx.Remember], None]
     emit: Callable[[Event], None]
     start_process: Callable[[fx.StartProcess], None]
     read_output: Callable[[int, int], None]
@@ -297,6 +298,8 @@ class Driver:
                 hands.resolve(seed)
             case fx.Persist(values):
                 self._persist(hands, values)
+            case fx.Remember():
+                hands.remember(effect)
             case fx.Emit(event):
                 hands.emit(event)
             case fx.Answer(command_id):

@@ -65,6 +65,8 @@ class Census:
         host.node_id = NodeId(disk["node_id"])
         identity = self._by_id.setdefault(host.node_id, Identity(host.node_id, spec.name, host))
         identity.boots.add(disk["boot"])
+        snapshot = host.snapshot
+        is_ours = snapshot is not None and snapshot.mesh_id == disk.get("mesh_id", 0)
         return NodeConfig(
             node_id=host.node_id,
             boot=disk["boot"],
@@ -75,6 +77,7 @@ class Census:
             meta=spec.meta,
             swim=spec.swim,
             seeds=spec.seeds,
+            remembered=snapshot.members if snapshot is not None and is_ours else (),
             found=spec.found,
             expect=spec.expect,
             unix_offset_s=unix_s - host.clock.read(now_s),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
 from mesh.core.address import Address
+from mesh.core.effects import Remember
 from mesh.core.ids import NodeId
 from mesh.node.config import Metadata, NodeConfig, SwimConfig
 from mesh.node.face import NodeFace
@@ -122,6 +123,7 @@ class Host:
         "node",
         "node_id",
         "session",
+        "snapshot",
         "spec",
         "started_s",
         "traffic",
@@ -133,6 +135,7 @@ class Host:
         self.spec = spec
         self.clock = clock
         self.disk: dict[str, int] = {}
+        self.snapshot: Remember | None = None  # on the disk, too
         self.identities = 0
         self.node: SimNode | None = None
         self.node_id = NodeId(0)

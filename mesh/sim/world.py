@@ -137,6 +137,7 @@ class World:
     def lose_disk(self, host: Host) -> None:
         """Lose what the disk held: the next boot is a new node."""
         host.disk = {}
+        host.snapshot = None
 
     def pause(self, host: Host) -> None:
         """Stop the node in its tracks (SIGSTOP); its clock runs on, its socket fills up."""
@@ -333,6 +334,9 @@ class World:
                 self._emit(host, effect.event)
             case fx.Persist():
                 self._persist(host, effect)
+            case fx.Remember():
+                self._note(host, Kind.PERSIST, effect)
+                host.snapshot = effect
             case fx.Resolve():
                 self._note(host, Kind.RESOLVE, effect)
                 item = (host, host.session, effect.seed)
@@ -340,14 +344,8 @@ class World:
             case fx.Answer():
                 self._note(host, Kind.ANSWER, effect)
                 self.answers.append((now_s, host, effect))
-            case fx.StartProcess():
-                self._note(host, Kind.RUN, effect)
-                self._runs.start(host, effect)
-            case fx.ReadOutput():
-                self._runs.read(host, effect)
-            case fx.StopProcess():
-                self._note(host, Kind.RUN, effect)
-                self._runs.stop(host, effect)
+            case fx.StartProcess() | fx.ReadOutput() | fx.StopProcess():
+                self._run(host, effect)
             case fx.TaskChanged():
                 pass  # nobody watches here
             case fx.Stop():
@@ -356,6 +354,16 @@ class World:
                 self.crash(host)
             case _:
                 assert_never(effect)
+
+    def _run(self, host: Host, effect: fx.StartProcess | fx.ReadOutput | fx.StopProcess) -> None:
+        if isinstance(effect, fx.ReadOutput):
+            self._runs.read(host, effect)
+            return
+        self._note(host, Kind.RUN, effect)
+        if isinstance(effect, fx.StartProcess):
+            self._runs.start(host, effect)
+        else:
+            self._runs.stop(host, effect)
 
     def _note(self, host: Host, kind: Kind, value: object) -> None:
         self.trace.record_value(self.loop.now_s, host.index, kind, value)

@@ -202,6 +202,21 @@ class SyncDelta:
     members: tuple[Standing, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """'You let me in under this boot: can you reach me?'"""
+
+    boot: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedAnswer:
+    """Why the joiner could not be reached by UDP, and by TCP; empty: it could, or it is not known yet."""
+
+    udp: str
+    tcp: str
+
+
 def _build_ack(seq: int, subject: NodeId, boot: int, free_slots: int, load_pct: int) -> Ack:
     return Ack(seq, subject, boot, Vitals(free_slots, load_pct))
 
@@ -300,4 +315,6 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
             ("age_s", s.uint(32)),
         ),
     ),
+    19: (Reached, s.struct(Reached, ("boot", _boot))),
+    20: (ReachedAnswer, s.struct(ReachedAnswer, ("udp", s.text(200)), ("tcp", s.text(200)))),
 }

@@ -27,6 +27,7 @@ from mesh.runtime.clock import system_clock
 from mesh.runtime.console import Console
 from mesh.runtime.datadir import open_data_dir
 from mesh.runtime.endpoint import open_endpoint
+from mesh.runtime.snapshot import Snapshot
 from mesh.wire.frames import FrameReader, frame
 
 P = ParamSpec("P")
@@ -46,7 +47,9 @@ async def solo_agent(path: Path) -> AsyncIterator[tuple[Agent, Client]]:
     )
     node = Node(_node_config(settings, data, endpoint.address, clock), 1)
     null = os.open(os.devnull, os.O_WRONLY)
-    agent = Agent(settings, data, node, clock, Console(null), keys=None)
+    agent = Agent(
+        settings, data, node, clock, Console(null), keys=None, snapshot=Snapshot(data.path, print)
+    )
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(agent.run, endpoint)

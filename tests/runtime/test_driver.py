@@ -92,6 +92,7 @@ class Hand:
                 exchange=self.did.append,
                 resolve=self._resolve,
                 persist=self._persist,
+                remember=self.did.append,
                 emit=lambda event: self.did.append(event.kind),
                 start_process=start_process,
                 read_output=lambda run_id, stream: self.did.append((run_id, stream)),

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from mesh.core.address import Address, split_host_port
-from mesh.core.effects import Emit, Persist, Resolve, SendDatagram, Stop
+from mesh.core.effects import Emit, Persist, Remember, Resolve, SendDatagram, Stop
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NO_MESH, MeshId, NodeId
 from mesh.core.requests import Ask, Outgoing
@@ -73,6 +73,7 @@ class Host:
     address: Address
     events: list[Event] = field(default_factory=list)
     persisted: list[dict[str, int]] = field(default_factory=list)
+    snapshots: list[Remember] = field(default_factory=list)
     stop: Stop | None = None
     is_up: bool = True
     is_paused: bool = False
@@ -257,6 +258,8 @@ class Pump:
                 self._look_up(host, output.seed)
             elif isinstance(output, Persist):
                 host.persisted.append(dict(output.values))
+            elif isinstance(output, Remember):
+                host.snapshots.append(output)
             elif isinstance(output, Emit):
                 host.events.append(output.event)
             elif isinstance(output, Stop):

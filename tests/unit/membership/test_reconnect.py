@@ -54,8 +54,10 @@ def test_node_that_lost_the_whole_mesh_finds_it_again() -> None:
     assert pump.run_until(lambda: are_equal(hosts) and len(hosts[0].swim.table.living) == 4, 10.0)
 
 
-def test_dead_and_left_are_forgotten_after_their_time() -> None:
-    config = dataclasses.replace(local(), dead_retention_s=60.0, left_retention_s=20.0)
+def test_who_left_and_old_dead_beyond_those_that_are_tried_are_forgotten_after_their_time() -> None:
+    config = dataclasses.replace(
+        local(), dead_retention_s=60.0, left_retention_s=20.0, reconnect_members_max=0
+    )
     pump = Pump(config=config)
     hosts = pump.mesh(4)
     pump.kill(hosts[3])
@@ -68,6 +70,18 @@ def test_dead_and_left_are_forgotten_after_their_time() -> None:
     assert hosts[0].state_of(hosts[3]) is State.DEAD
     pump.run(60.0)
     assert [host.state_of(hosts[3]) for host in hosts[:2]] == [None, None]
+
+
+def test_the_latest_dead_are_remembered_and_tried_for_ever() -> None:
+    config = dataclasses.replace(local(), dead_retention_s=60.0)
+    pump = Pump(config=config)
+    hosts = pump.mesh(3)
+    pump.kill(hosts[2])
+    pump.run(600.0)
+    hosts[0].sent.clear()
+    pump.run(60.0)
+    assert hosts[0].state_of(hosts[2]) is State.DEAD
+    assert pings_to(hosts[0], hosts[2]) > 10
 
 
 def test_only_the_latest_dead_are_tried() -> None:

@@ -132,6 +132,8 @@ _PARTS: dict[str, st.SearchStrategy[Any]] = {
     "error": texts(2000),
     "reason": texts(2000),
     "verdict": st.sampled_from(work.Verdict),
+    "udp": texts(200),
+    "tcp": texts(200),
     "tasks": tuples(texts(100)),
 }
 # Parts that are shorter in one message than elsewhere.
