@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mesh.runtime.settings import AgentSettings
 
 BIND: Final = "127.0.0.1:7946"
+BIND_WITH_KEY: Final = "0.0.0.0:7946"
 LEAVE_TIMEOUT_S: Final = 30.0
 LEAVE_POLL_S: Final = 0.05
 IDS_SHOWN_MAX: Final = 5
@@ -61,7 +62,10 @@ def add_commands(commands: Commands) -> None:
         metavar="HOST:PORT",
         type=network_address("--bind", is_bind=True),
         default=None,
-        help="where to listen, UDP and TCP (default: 127.0.0.1:7946; port 0: any free one)",
+        help=(
+            "where to listen, UDP and TCP (default: port 7946, with a key on all of this host's IPv4 addresses, "
+            "without one on loopback; port 0: any free one)"
+        ),
     )
     join.add_argument(
         "--advertise",
@@ -157,13 +161,16 @@ def _second_node(data: str | None, seeds: Sequence[str]) -> str:
 
 def _settings(options: argparse.Namespace) -> AgentSettings:
     """Return what was asked for, checked as far as it can be before anything is opened."""
+    from dataclasses import replace
+
     from mesh.core.address import split_host_port
     from mesh.runtime.settings import AgentSettings
 
+    bind = split_host_port(options.bind or BIND)
     settings = AgentSettings(
         data_dir=data_dir(options),
         name=options.name,
-        bind=split_host_port(options.bind or BIND),
+        bind=bind,
         advertise=None if options.advertise is None else split_host_port(options.advertise),
         slots=options.slots,
         pool=options.pool,
@@ -178,6 +185,8 @@ def _settings(options: argparse.Namespace) -> AgentSettings:
         fault_hook=os.environ.get("MESH_FAULT_HOOK") == "1",
     )
     settings.check()
+    if options.bind is None and not settings.reach().is_loopback_only:
+        settings = replace(settings, bind=split_host_port(BIND_WITH_KEY))
     return settings
 
 

@@ -1,0 +1,49 @@
+"""What `mesh join` listens on when it is not told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from mesh.cli.join import run_join
+from mesh.cli.main import build_parser
+from mesh.runtime import agent
+from mesh.runtime.settings import AgentSettings
+
+SettingsOf: TypeAlias = Callable[..., AgentSettings]
+
+
+@pytest.fixture
+def join(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SettingsOf:
+    """Return what turns words into the settings that a node would run with."""
+
+    def settings_of(*words: str) -> AgentSettings:
+        found: list[AgentSettings] = []
+
+        def record(settings: AgentSettings) -> int:
+            found.append(settings)
+            return 0
+
+        monkeypatch.setattr(agent, "run_agent", record)
+        parser, _ = build_parser()
+        run_join(parser.parse_args(["join", "--headless", "--data", str(tmp_path), *words]))
+        return found[0]
+
+    return settings_of
+
+
+def test_node_without_a_key_listens_on_loopback(join: SettingsOf) -> None:
+    assert join().bind == ("127.0.0.1", 7946)
+
+
+def test_node_with_a_key_given_or_kept_listens_everywhere(join: SettingsOf, tmp_path: Path) -> None:
+    assert join("--key", "mesh.key").bind == ("0.0.0.0", 7946)
+    (tmp_path / "keys").touch()
+    assert join().bind == ("0.0.0.0", 7946)
+
+
+def test_what_the_user_says_counts_with_a_key_too(join: SettingsOf) -> None:
+    assert join("--key", "mesh.key", "--bind", "127.0.0.1:0").bind == ("127.0.0.1", 0)
