@@ -132,7 +132,12 @@ class Inspection:
         self.violations += self.repair.collect(self.world.loop.now_s)
 
     def note_crash(self, error: Exception) -> None:
-        """Take an exception that came out of a node for a violation."""
+        """Take an exception that came out of a node for a violation; an OSError did not, it is raised.
+
+        Nodes touch no file: the one that takes the trace has failed.
+        """
+        if isinstance(error, OSError):
+            raise error
         acting = self.world.acting
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = (

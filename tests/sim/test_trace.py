@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import errno
 import io
+import os
 
 import pytest
 
+from mesh.sim.scenario import run_sim
 from mesh.sim.trace import Kind, Trace, first_difference
 
 
@@ -69,3 +72,18 @@ def test_the_last_records_are_kept_by_kind() -> None:
     assert [record.kind for record in trace.recent()] == [Kind.SEND, Kind.EMIT]
     (only,) = trace.recent(frozenset({int(Kind.EMIT)}))
     assert "joined" in str(only)
+
+
+class FullDisk(io.StringIO):
+    """Takes a hundred lines."""
+
+    def write(self, text: str, /) -> int:
+        if self.tell() > 100 * 80:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().write(text)
+
+
+@pytest.mark.parametrize("fault", ["crash", "mixed"])
+def test_full_disk_is_no_fault_of_the_node_that_acts(fault: str) -> None:
+    with pytest.raises(OSError, match="No space left"):
+        run_sim(5, fault, 1, sink=FullDisk())
