@@ -26,8 +26,11 @@ _COLOURS: Final = {
 
 
 def is_coloured() -> bool:
-    """Say whether stdout is a terminal whose owner has not asked for plain text."""
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    """Say whether stdout is a terminal whose owner has not asked for plain text.
+
+    NO_COLOR asks for it unless it is empty, as its convention has it.
+    """
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def printable(text: object) -> str:
@@ -38,15 +41,26 @@ def printable(text: object) -> str:
 def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return aligned columns under their headings; state words are coloured on a terminal."""
     cells = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    widths = [max(map(_cells, column)) for column in zip(headings, *cells, strict=True)]
     coloured = is_coloured()
     lines = ["  ".join(map(str.ljust, headings, widths)).rstrip()]
     if coloured:
         lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
     for row in cells:
-        padded = map(str.ljust, row, widths)
+        padded = (
+            cell + " " * (width - _cells(cell)) for cell, width in zip(row, widths, strict=True)
+        )
         lines.append("  ".join(_paint(cell, coloured) for cell in padded).rstrip())
     return "\n".join(lines)
+
+
+def _cells(text: str) -> int:
+    """Return how many cells of a terminal a text takes: a wide character two, a combining one none."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def facts(pairs: Sequence[tuple[str, object]]) -> str:

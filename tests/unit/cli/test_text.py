@@ -11,6 +11,15 @@ def test_table_is_aligned_and_has_no_trailing_blanks() -> None:
     assert text.table(("A", "LONG"), [("one", 1), ("x", "")]) == "A    LONG\none  1\nx"
 
 
+def test_columns_behind_wide_and_combining_characters_are_aligned() -> None:
+    rows = [("東京", "x"), ("e\u0301", "x"), ("abcd", "x")]
+    assert text.table(("A", "B"), rows).splitlines()[1:] == [
+        "東京  x",
+        "e\u0301     x",
+        "abcd  x",
+    ]
+
+
 def test_names_from_elsewhere_cannot_move_the_cursor() -> None:
     assert text.printable("a\x1b[2Jb\nc\u202e") == "a?[2Jb?c?"
     assert "\x1b" not in text.table(("NAME",), [("\x1b]0;owned\x07",)])
@@ -24,6 +33,8 @@ def test_colour_is_for_terminals_whose_owner_wants_it(monkeypatch: pytest.Monkey
     assert text.table(("STATE",), [("alive",)]).endswith("\x1b[32malive\x1b[0m")
     monkeypatch.setenv("NO_COLOR", "1")
     assert text.paint("dead") == "dead"
+    monkeypatch.setenv("NO_COLOR", "")
+    assert text.paint("dead") == "\x1b[31mdead\x1b[0m"
 
 
 def test_sizes_have_a_unit() -> None:
