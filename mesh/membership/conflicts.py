@@ -17,7 +17,8 @@ from mesh.membership.claims import Claims
 from mesh.membership.identity import Identity
 from mesh.membership.member import Change
 from mesh.membership.table import MemberTable
-from mesh.wire.records import Card
+from mesh.wire.records import Card, State
+from mesh.wire.swim_messages import MEMBERS_MAX
 
 SAID_MAX: Final = 1_024
 """So many conflicts are remembered as said; then the oldest may be said again."""
@@ -47,8 +48,8 @@ class Conflicts:
         ):
             found.append(self._event(change, self._shared(card, rival)))
         other = self._other_address(card)
-        if not is_living:
-            self._sessions.pop(card.node_id, None)
+        if change.state >= State.LEFT or len(self._sessions) > MEMBERS_MAX:
+            self._sessions.pop(next(iter(self._sessions)) if is_living else card.node_id)
         if other is not None and self._is_new(
             "session", card.node_id, *sorted((other, card.address))
         ):

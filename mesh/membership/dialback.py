@@ -29,7 +29,7 @@ from mesh.membership.outbox import Outbox
 from mesh.membership.profile import SwimConfig
 from mesh.membership.table import MemberTable
 from mesh.wire.packet import Packet
-from mesh.wire.records import Card
+from mesh.wire.records import Card, State
 from mesh.wire.swim_messages import Ack, Ping, Reached, ReachedAnswer
 
 PINGS: Final = 10
@@ -182,12 +182,15 @@ class Dialback:
         return self._timeout_s / PINGS
 
     def _conclude(self, dial: _Dial) -> None:
-        """Keep and say the result, if both ways have been tried and the node is still there."""
+        """Keep and say the result, once both ways have been tried, unless the session has ended by itself.
+
+        One that is held dead meanwhile is told: to be out of reach looks like that.
+        """
         card = dial.card
         if not dial.is_over or self._dials.pop(card.node_id, None) is None:
             return
         member = self._table.get(card.node_id)
-        if member is None or not member.is_living or member.boot != card.boot:
+        if member is None or member.state >= State.LEFT or member.boot != card.boot:
             return
         udp = "" if dial.has_ack else f"no answer to {PINGS} pings"
         answer = ReachedAnswer(udp, (dial.stream or "")[:REASON_CHARS_MAX])
