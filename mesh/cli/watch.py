@@ -9,11 +9,16 @@ from mesh.cli.arguments import Commands, add_command, add_data, add_json, data_d
 from mesh.cli.local_node import local_node
 
 LAST_MAX = 2_000  # what a node holds
+LONG_DEAD_S = 86_400.0
+"""The dead are tried for ever, so they are listed for ever; people see those of the last day."""
 
 
 def add_commands(commands: Commands) -> None:
     """Add this group's commands."""
     members = add_command(commands, "members", show_members, "list the members of the mesh")
+    members.add_argument(
+        "--all", action="store_true", help="show those too who have been dead for more than a day"
+    )
     events = add_command(commands, "events", show_events, "show what this node saw happen")
     events.add_argument(
         "--follow", action="store_true", help="go on with every new event until Ctrl-C"
@@ -56,8 +61,18 @@ def show_members(options: argparse.Namespace) -> int:
             "CLASS",
             "LABELS",
         )
-        print(table(headings, [_member_row(member, phase) for member in members]))
+        shown = members if options.all else [m for m in members if not _is_long_dead(m)]
+        print(table(headings, [_member_row(member, phase) for member in shown]))
+        hidden = len(members) - len(shown)
+        if hidden:
+            print(f"not shown: {hidden} dead for more than a day; mesh members --all shows them")
     return 0
+
+
+def _is_long_dead(member: dict[str, Any]) -> bool:
+    import time
+
+    return bool(member["state"] == "dead" and time.time() - member["since"] > LONG_DEAD_S)
 
 
 def _member_row(member: dict[str, Any], phase: str) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from typing import Final
 from mesh.core.address import Address
 from mesh.core.ids import NAME_CHARS_MAX, MeshId, NodeId, format_id
 from mesh.core.limits import BOOT_MAX
-from mesh.wire.records import Card, Vitals, encode_card
+from mesh.wire.records import Card, Vitals, decode_card, encode_card
 
 INCARNATION_MAX: Final = (1 << 32) - 1
 
@@ -32,8 +32,8 @@ class Identity:
     def __init__(self, card: Card, mesh_id: MeshId) -> None:
         longest = _with_suffix(card.name, card.node_id)
         encode_card(replace(card, boot=BOOT_MAX, incarnation=INCARNATION_MAX, name=longest))
-        self.card = card
         self.card_bytes = encode_card(card)
+        self.card = decode_card(self.card_bytes)  # as others read it: an address has one spelling
         self.mesh_id = mesh_id
         self.vitals = Vitals(free_slots=card.meta.slots, load_pct=0)
 

@@ -148,7 +148,12 @@ def advertised_address(
     elif ipaddress.ip_address(bound.host).is_unspecified:
         host, port = _outgoing_host(bound.host, seeds), bound.port
     else:
-        return bound
+        host, port = bound
+    if "%" in host:
+        raise ConfigError(
+            f"--advertise needs an address that means the same on every host, found {host}, which is one of a "
+            "single link; name another with --advertise"
+        )
     if ipaddress.ip_address(host).is_unspecified or ipaddress.ip_address(host).is_multicast:
         raise ConfigError(
             f"--advertise needs an address that other hosts can send to, found {host}; name one with --advertise"

@@ -78,6 +78,8 @@ BOUND = Address("127.0.0.1", 7)
         (BOUND, ("10.0.0.9", 8), (), Address("10.0.0.9", 8)),
         (BOUND, ("10.0.0.9", 0), (), Address("10.0.0.9", 7)),
         (BOUND, ("localhost", 8), (), Address("127.0.0.1", 8)),
+        (BOUND, ("::ffff:10.0.0.9", 8), (), Address("10.0.0.9", 8)),
+        (BOUND, ("2001:DB8:0:0::9", 8), (), Address("2001:db8::9", 8)),
         (Address("0.0.0.0", 7), None, ("127.0.0.1:9",), BOUND),
         (Address("::", 7), None, ("[::1]:9",), Address("::1", 7)),
     ],
@@ -93,6 +95,13 @@ def test_the_advertised_address(
 def test_an_address_that_nobody_can_send_to_is_not_advertised(host: str) -> None:
     with pytest.raises(ConfigError, match="--advertise needs"):
         advertised_address(BOUND, (host, 1), (), Reach())
+
+
+@pytest.mark.parametrize("bound", [BOUND, Address("fe80::1%lo", 7)])
+def test_an_address_of_one_link_is_not_advertised(bound: Address) -> None:
+    advertise = ("fe80::1%lo", 1) if bound == BOUND else None
+    with pytest.raises(ConfigError, match="the same on every host"):
+        advertised_address(bound, advertise, (), Reach(is_loopback_only=False))
 
 
 @pytest.mark.parametrize("host", ["192.0.2.7", "255.255.255.255", "2001:db8::1"])
@@ -157,6 +166,9 @@ def test_defaults_are_sound(tmp_path: Path) -> None:
     [
         ("127.0.0.1:5", (Address("127.0.0.1", 5),)),
         ("[::ffff:127.0.0.1]:5", (Address("127.0.0.1", 5),)),
+        ("::ffff:127.0.0.1", (Address("127.0.0.1", 7946),)),
+        ("[0:0::1]:5", (Address("::1", 5),)),
+        ("::1", (Address("::1", 7946),)),
         ("no such.invalid:5", ()),
         ("host:99999", ()),
     ],

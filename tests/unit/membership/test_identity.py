@@ -1,5 +1,6 @@
 import pytest
 
+from mesh.core.address import Address
 from mesh.core.ids import NO_MESH
 from mesh.errors import ConfigError
 from mesh.membership.identity import INCARNATION_MAX, Identity
@@ -58,3 +59,17 @@ def meta_of(size: int) -> Metadata:
     """Metadata of about `size` bytes."""
     labels = [(f"{n:02}", "v" * min(62, size - n * 66)) for n in range(32) if size > n * 66]
     return Metadata(labels=tuple(labels))
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("2001:DB8:0:0::1", "2001:db8::1"),
+        ("fe80::1%eth0", "fe80::1"),
+    ],
+)
+def test_the_own_address_is_spelled_as_others_read_it(host: str, expected: str) -> None:
+    identity = Identity(card(1, address=Address(host, 7)), NO_MESH)
+    assert identity.address == Address(expected, 7)
+    assert decode_card(identity.card_bytes) == identity.card
