@@ -57,7 +57,7 @@ class Board:
         members: in the order to show: suspect, freshly dead, alive, long dead, left.
         own: this node's own row.
         busiest: the key of the member that has the most to do, "" when all are idle.
-        tasks: in the order to show: leased, then the rest, the latest change first.
+        tasks: in the order to show: leased, ready, then those that are over.
         events: newest first; without the routine of tasks, which would push the deaths out of sight.
         events_seen: how many of these came so far, those that are forgotten too.
         gone: why the node does not answer, "" while it does; a view ends it.
@@ -175,7 +175,7 @@ class Board:
         here = self.node.name if self.node else ""
         running = [TaskRow.read_running(mapping(row), here) for row in listing(view.get("running"))]
         tasks = [*kept, *(task for task in running if task.id not in known)]
-        return sorted(tasks, key=lambda task: (task.state != "leased", -task.changed, task.id))
+        return sorted(tasks, key=lambda task: task.rank)
 
     def _member_rank(self, member: MemberRow) -> tuple[int, float, tuple[object, ...]]:
         """Order members; within a rank by name, the dead by the time of their death, latest first."""

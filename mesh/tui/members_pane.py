@@ -62,7 +62,7 @@ class MembersPane:
         """The members as they stand."""
         order = MEMBER_ORDERS[self.stance.sorting.order]
         rows = matching(self.board.members, MEMBER_FIELDS, self.stance.filter)
-        return order.arrange(rows, is_reversed=self.stance.sorting.is_reversed)
+        return order.arrange(rows, self.board.at, is_reversed=self.stance.sorting.is_reversed)
 
     @cached_property
     def keys(self) -> Sequence[str]:

@@ -23,13 +23,14 @@ class Order(Generic[Row]):
     Attributes:
         name: what the footer calls it.
         column: the title of the column that it sorts by.
-        value: what is compared; None for a row that has no such value. Without it: the board's own order.
+        value: what is compared, of a row at a unix time; None for a row that has no such value. Without it:
+            the board's own order.
         is_descending: whether the greatest stands first unless reversed.
     """
 
     name: str
     column: str
-    value: Callable[[Row], Any] | None = None
+    value: Callable[[Row, float], Any] | None = None
     is_descending: bool = False
 
     def arrow(self, *, is_reversed: bool) -> str:
@@ -38,13 +39,13 @@ class Order(Generic[Row]):
             return ""
         return "▼" if self.is_descending != is_reversed else "▲"
 
-    def arrange(self, rows: Sequence[Row], *, is_reversed: bool) -> Sequence[Row]:
-        """Return `rows` in this order; equals stay in the order they come in. O(n log n)."""
+    def arrange(self, rows: Sequence[Row], at: float, *, is_reversed: bool) -> Sequence[Row]:
+        """Return `rows` in this order at unix time `at`; equals stay as they come in. O(n log n)."""
         if self.value is None:
             return rows[::-1] if is_reversed else rows
-        read = self.value
-        valued = [(value, row) for row in rows if (value := read(row)) is not None]
-        without = [row for row in rows if read(row) is None]
+        values = [(self.value(row, at), row) for row in rows]
+        valued = [pair for pair in values if pair[0] is not None]
+        without = [row for value, row in values if value is None]
         valued.sort(key=lambda pair: pair[0], reverse=self.is_descending != is_reversed)
         return [*(row for _, row in valued), *without]
 
@@ -54,25 +55,25 @@ MEMBER_ORDERS: Final[tuple[Order[MemberRow], ...]] = (
     Order(
         name="load",
         column="LOAD",
-        value=lambda m: m.load if m.is_living else None,
+        value=lambda m, _at: m.load if m.is_living else None,
         is_descending=True,
     ),
     Order(
         name="slots",
         column="SLOTS",
-        value=lambda m: None if m.slot_ratio is None else (m.slot_ratio, m.used),
+        value=lambda m, _at: None if m.slot_ratio is None else (m.slot_ratio, m.used),
         is_descending=True,
     ),
     Order(
         name="rtt",
         column="RTT",
-        value=lambda m: m.rtt_ms if m.is_living and not m.is_self else None,
+        value=lambda m, _at: m.rtt_ms if m.is_living and not m.is_self else None,
         is_descending=True,
     ),
-    Order(name="name", column="NAME", value=lambda m: natural(m.name)),
+    Order(name="name", column="NAME", value=lambda m, _at: natural(m.name)),
 )
 TASK_ORDERS: Final[tuple[Order[TaskRow], ...]] = (
     Order(name="state", column="STATE"),
-    Order(name="time", column="TIME", value=lambda t: t.changed or None, is_descending=True),
-    Order(name="owner", column="ON", value=lambda t: natural(t.owner) if t.owner else None),
+    Order(name="time", column="TIME", value=lambda t, at: t.lasting_s(at), is_descending=True),
+    Order(name="owner", column="ON", value=lambda t, _at: natural(t.owner) if t.owner else None),
 )

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mesh.tui.cells import clean
-from mesh.tui.reading import Json, command_text, mapping, number, text, texts, whole
+from mesh.tui.reading import Json, command_text, listing, mapping, number, text, texts, whole
+from mesh.work.words import stretch
 
 _LABELS_MAX: Final = 12
 
@@ -119,6 +120,9 @@ class TaskRow:
     created: float | None
     started: float | None
     ended: float | None
+    lost: float | None
+    """When its last attempt was taken back; None when it was not."""
+
     exit_code: int | None
     note: str  # what it waits for, or why it failed
     command: str
@@ -128,6 +132,7 @@ class TaskRow:
     def read(cls, source: Json) -> TaskRow:
         """Make a row from one of a view's `tasks`."""
         result = mapping(source.get("result"))
+        attempts = listing(source.get("attempts"))
         return cls(
             id=text(source, "id"),
             state=text(source, "state"),
@@ -138,6 +143,7 @@ class TaskRow:
             created=number(source, "created"),
             started=number(source, "started"),
             ended=number(source, "ended"),
+            lost=number(mapping(attempts[-1]), "ended") if attempts else None,
             exit_code=whole(result, "exit_code"),
             note=text(source, "waits_for") or text(result, "error"),
             command=command_text(source.get("argv")),
@@ -157,6 +163,7 @@ class TaskRow:
             created=None,
             started=number(source, "since"),
             ended=None,
+            lost=None,
             exit_code=None,
             note="",
             command=command_text(source.get("argv")),
@@ -174,9 +181,29 @@ class TaskRow:
         return self.state in {"done", "failed", "cancelled"}
 
     @property
-    def changed(self) -> float:
-        """When it last changed its state, in unix seconds; 0 when unknown."""
-        return self.ended or self.started or self.created or 0.0
+    def stretch(self) -> tuple[float | None, float | None]:
+        """From when to when it waits, runs or ran, in unix seconds; None: unknown, or still to come."""
+        return stretch(
+            self.state,
+            created=self.created,
+            started=self.started,
+            ended=self.ended,
+            lost=self.lost,
+        )
+
+    def lasting_s(self, at: float) -> float | None:
+        """Return how long it has waited, runs, or ran, at unix time `at`; None when that is not known."""
+        begin, end = self.stretch
+        return (end or at) - begin if begin else None
+
+    @property
+    def rank(self) -> tuple[int, float, str]:
+        """Where it stands among all: what runs, then what waits, the next to run first, then what is over."""
+        if self.state == "leased":
+            return 0, -(self.started or 0.0), self.id
+        if self.state == "ready":
+            return 1, self.created or 0.0, self.id
+        return 2, -(self.ended or self.started or self.created or 0.0), self.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

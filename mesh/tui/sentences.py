@@ -84,16 +84,3 @@ def reason(state: str, cause: str, evidence: Sequence[str]) -> str:
     words = _BRIEFLY.get((state, cause)) or _BRIEFLY.get((state, ""), "")
     known = "; ".join(evidence)
     return f"{words}: {known}" if words and known else words or known
-
-
-_ATTEMPTS: Final[dict[str, str]] = {
-    "first": "first try",
-    "crash": "the node before died",
-    "released": "the node before let it go",
-    "lapse": "the node before did not answer for it",
-}
-
-
-def attempt_reason(cause: str) -> str:
-    """Return why there was a try: the word of the protocol in words for people."""
-    return _ATTEMPTS.get(cause, cause)

@@ -14,7 +14,7 @@ from mesh.tui.pages import facts, happenings, heading, paragraph, plain
 from mesh.tui.palette import BOLD, COLUMN, DIM, PLAIN, RED, TASK_MARKS, UNKNOWN
 from mesh.tui.reading import Json, listing, mapping, number, prose, text, whole
 from mesh.tui.rows import TaskRow
-from mesh.tui.sentences import attempt_reason
+from mesh.work.words import attempt_reason
 
 
 def task_page(board: Board, task: TaskRow, width: int, zone: tzinfo | None) -> list[Line]:
@@ -45,10 +45,10 @@ def _state(board: Board, task: TaskRow) -> Line:
     ]
     if task.exit_code is not None:
         line.append(Segment(f"  exit {task.exit_code}", RED if task.exit_code else PLAIN))
-    begin, end = task.started or task.created, task.ended or board.at
-    if begin:
+    lasting_s = task.lasting_s(board.at)
+    if lasting_s is not None:
         verb = "took" if task.is_over else "runs for" if task.state == "leased" else "waits for"
-        line.append(Segment(f"  {verb} {format_duration(end - begin)}", DIM))
+        line.append(Segment(f"  {verb} {format_duration(lasting_s)}", DIM))
     if task.owner:
         line.append(Segment(f"  on {task.owner}", DIM))
     return line

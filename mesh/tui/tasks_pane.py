@@ -49,7 +49,7 @@ class TasksPane:
         """The tasks as they stand."""
         order = TASK_ORDERS[self.stance.sorting.order]
         rows = matching(self.board.tasks, TASK_FIELDS, self.stance.filter)
-        return order.arrange(rows, is_reversed=self.stance.sorting.is_reversed)
+        return order.arrange(rows, self.board.at, is_reversed=self.stance.sorting.is_reversed)
 
     @cached_property
     def keys(self) -> Sequence[str]:
@@ -178,9 +178,8 @@ def _attempt(task: TaskRow, width: int) -> Line:
 
 def _time(task: TaskRow, width: int, at: float) -> Line:
     """How long it has waited, runs, or ran."""
-    begin = task.started or task.created
-    end = task.ended if task.is_over and task.ended else at
-    text = format_duration(end - begin) if begin else "-"
+    lasting_s = task.lasting_s(at)
+    text = "-" if lasting_s is None else format_duration(lasting_s)
     return [Segment(fit(text, width, "right"), _tone(task))]
 
 

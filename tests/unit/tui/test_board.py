@@ -31,13 +31,23 @@ def test_order_does_not_depend_on_the_order_in_the_view() -> None:
     assert board_of(members).members == backwards.members
 
 
-def test_running_tasks_stand_first_then_the_latest_change() -> None:
+def test_what_runs_stands_first_then_what_waits_the_next_on_top_then_what_is_over() -> None:
     tasks = [
         task_json("waits", "ready", created=AT - 5),
-        task_json("ended", "done", ended=AT - 2),
+        task_json("next", "ready", created=AT - 50),
+        task_json("ended", "done", ended=AT - 9),
+        task_json("cut", "cancelled", ended=AT - 2),
         task_json("runs", "leased", started=AT - 100),
+        task_json("runs too", "leased", started=AT - 3),
     ]
-    assert [task.id for task in board_of([], tasks=tasks).tasks] == ["runs", "ended", "waits"]
+    assert [task.id for task in board_of([], tasks=tasks).tasks] == [
+        "runs too",
+        "runs",
+        "next",
+        "waits",
+        "cut",
+        "ended",
+    ]
 
 
 def test_task_that_runs_here_for_another_node_is_shown_once() -> None:

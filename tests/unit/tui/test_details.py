@@ -138,12 +138,20 @@ def failed_task() -> dict[str, object]:
 def test_page_of_a_task_shows_every_try_and_the_last_of_its_output() -> None:
     board = board_of([], tasks=[failed_task()])
     text = page(board, "2", "enter")
-    assert "1  n3                07:59:00     30s  cut off       first try  n3 died" in text
+    assert "1  n3                07:59:00     30s  cut off       first run  n3 died" in text
     assert "2  n2                07:59:31     20s  exit 3        the node before died" in text
     text += page(board, "2", "enter", "page_down")
     assert "│ two \\x1b[31m" in text
     assert "│ no such file" in text
     assert "5000 bytes in all; mesh task k3j5 --output shows more" in text
+
+
+def test_task_that_was_taken_back_waits_since_then() -> None:
+    lost = {"number": 1, "node": "n3", "started": AT - 80, "ended": AT - 15, "error": "n3 died"}
+    task = task_json("t1", "ready", started=AT - 80, attempts=[lost])
+    board = board_of([], tasks=[task])
+    assert "waits for 15s" in page(board, "2", "enter")
+    assert "  15s " in next(line for line in text_of(board, 80, 24) if "t1" in line)
 
 
 def test_event_opens_what_it_is_about() -> None:

@@ -65,16 +65,33 @@ def test_members_sort_by_a_column_and_those_without_a_value_stand_last(
     order: str, names: str, backwards: str
 ) -> None:
     found = next(o for o in MEMBER_ORDERS if o.name == order)
-    assert " ".join(m.name for m in found.arrange(MEMBERS, is_reversed=False)) == names
-    assert " ".join(m.name for m in found.arrange(MEMBERS, is_reversed=True)) == backwards
+    assert " ".join(m.name for m in found.arrange(MEMBERS, AT, is_reversed=False)) == names
+    assert " ".join(m.name for m in found.arrange(MEMBERS, AT, is_reversed=True)) == backwards
 
 
-def test_tasks_sort_by_time_and_by_owner() -> None:
+def test_tasks_sort_by_the_time_that_they_show_and_by_owner() -> None:
     tasks = [
-        TaskRow.read(task_json("old", "done", ended=AT - 50, owner="n10")),
-        TaskRow.read(task_json("new", "done", ended=AT - 5, owner="n2")),
+        TaskRow.read(task_json("short", "done", started=AT - 60, ended=AT - 50, owner="n10")),
+        TaskRow.read(task_json("long", "done", started=AT - 60, ended=AT - 5, owner="n2")),
         TaskRow.read(task_json("waits", "ready", created=AT - 20)),
+        TaskRow.read(task_json("odd", "ready", created=None)),
     ]
     by_time, by_owner = TASK_ORDERS[1], TASK_ORDERS[2]
-    assert [t.id for t in by_time.arrange(tasks, is_reversed=False)] == ["new", "waits", "old"]
-    assert [t.id for t in by_owner.arrange(tasks, is_reversed=False)] == ["new", "old", "waits"]
+    assert [t.id for t in by_time.arrange(tasks, AT, is_reversed=False)] == [
+        "long",
+        "waits",
+        "short",
+        "odd",
+    ]
+    assert [t.id for t in by_time.arrange(tasks, AT, is_reversed=True)] == [
+        "short",
+        "waits",
+        "long",
+        "odd",
+    ]
+    assert [t.id for t in by_owner.arrange(tasks, AT, is_reversed=False)] == [
+        "long",
+        "short",
+        "waits",
+        "odd",
+    ]
