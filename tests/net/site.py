@@ -120,6 +120,9 @@ class Site:
         since: float | None = None
         while True:
             at = time.monotonic()
+            ended = [host for host, node in self.nodes.items() if not node.is_running]
+            if ended:
+                raise SiteError(f"the nodes of {', '.join(ended)} have ended{self.story()}")
             if not _is_one(self.views()):
                 since = None
             elif since is None:
