@@ -28,6 +28,9 @@ CLOSE_TIMEOUT_S: Final = 5.0
 LAST_LINES_MAX: Final = 5
 """What the node said last is shown on the terminal when it ends: from its leaving on, so many lines."""
 
+LAST_BYTES_MAX: Final = 64 * 1024
+"""A node may have logged for years: no more than this is read for its last lines."""
+
 _STDERR: Final = 2
 
 
@@ -94,7 +97,7 @@ class _Screen:
                 self._child.wait()
         if self._is_shown:
             os.dup2(self._terminal, _STDERR)
-            for line in self._last_lines():
+            for line in last_lines(self._log, self._log_from):
                 with suppress(OSError):
                     os.write(self._terminal, f"{line}\n".encode())
 
@@ -117,17 +120,19 @@ class _Screen:
         os.dup2(log, _STDERR)
         os.close(log)
 
-    def _last_lines(self) -> list[str]:
-        """Return what was logged from the leave on: also what ends with this node."""
-        try:
-            with self._log.open("rb") as log:
-                log.seek(self._log_from)
-                lines = log.read().decode("utf-8", "replace").splitlines()
-        except OSError:
-            return []
-        begin = max((at for at, line in enumerate(lines) if ": leaving" in line), default=0)
-        return lines[begin:][-LAST_LINES_MAX:]
-
     def _say(self, text: str) -> None:
         with suppress(OSError):
             os.write(self._terminal, f"mesh: {text}\n".encode())
+
+
+def last_lines(log: Path, start: int) -> list[str]:
+    """Return what was logged from the leave on, but not before the byte `start`: also what ends with the node."""
+    try:
+        with log.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(min(size, max(start, size - LAST_BYTES_MAX)))
+            lines = file.read(LAST_BYTES_MAX).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+    begin = max((at for at, line in enumerate(lines) if ": leaving" in line), default=0)
+    return lines[begin:][-LAST_LINES_MAX:]
