@@ -15,7 +15,6 @@ from typing import Final
 
 from mesh.core.time import format_duration
 
-LOAD_MAX: Final = 2.55  # what a member tells of its load ends here
 _COLOURS: Final = {
     "alive": "32", "done": "32",
     "suspect": "33", "seeking": "33", "leaving": "33", "ready": "33", "seek": "33", "warn": "33", "conflict": "33",
@@ -92,11 +91,6 @@ def size(count: float) -> str:
             break
         count /= 1024
     return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
-
-
-def percent(load: float) -> str:
-    """Return a host's load as per cent of all its processors; what is too much to be told is `>255%`."""
-    return f">{LOAD_MAX:.0%}" if load >= LOAD_MAX else f"{load:.0%}"
 
 
 def print_json(data: object, *, is_line: bool = False) -> None:

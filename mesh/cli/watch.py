@@ -42,10 +42,11 @@ def add_commands(commands: Commands) -> None:
 def show_members(options: argparse.Namespace) -> int:
     """Print every member that this node knows."""
     from mesh.cli.text import print_json, table
+    from mesh.core.order import natural
 
     with local_node(options) as client:
         phase = client.call("status")["phase"]
-        members = client.call("members")
+        members = sorted(client.call("members"), key=lambda m: (natural(m["name"]), m["node_id"]))
     if options.json:
         print_json(members)
     else:
@@ -76,7 +77,8 @@ def _is_long_dead(member: dict[str, Any]) -> bool:
 
 
 def _member_row(member: dict[str, Any], phase: str) -> tuple[object, ...]:
-    from mesh.cli.text import percent, since
+    from mesh.cli.text import since
+    from mesh.core.load import format_load
 
     is_up = member["state"] in {"alive", "suspect"}
     rtt_ms, used, load = member["rtt_ms"], member["used"], member["load"]
@@ -88,7 +90,7 @@ def _member_row(member: dict[str, Any], phase: str) -> tuple[object, ...]:
         member["address"],
         "-" if rtt_ms is None or not is_up else f"{rtt_ms:.1f}ms",
         slots,
-        "-" if load is None or not is_up else percent(load),
+        "-" if load is None or not is_up else format_load(load),
         member["pool"],
         member["class"],
         " ".join(f"{key}={value}" for key, value in sorted(member["labels"].items())) or "-",

@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol, TypeVar
 
+from mesh.core.order import natural
 from mesh.tui.busiest import busiest
 from mesh.tui.history import Levels, Rates
-from mesh.tui.reading import Json, listing, mapping, natural, number, text, whole
+from mesh.tui.reading import Json, listing, mapping, number, text, whole
 from mesh.tui.rows import EventRow, MemberRow, NodeRow, TaskRow
 from mesh.tui.traffic import Traffic
 

@@ -8,6 +8,7 @@ from typing import Final
 from rich.segment import Segment
 from rich.style import Style
 
+from mesh.core.load import format_load
 from mesh.tui.board import Board
 from mesh.tui.cells import Line, fit, fit_line
 from mesh.tui.history import CELL_S, Levels, Rates, peak, spark
@@ -80,7 +81,9 @@ def _graphs(board: Board) -> list[_Graph]:
         _Graph("↑", "packets/s out", _rate(sent), past.sent, 4.0, CYAN, ""),
         _Graph("↓", "packets/s in", _rate(received), past.received, 4.0, BLUE, " packets/s"),
         _Graph("✓", "tasks/s done", _rate(done), past.done, 1.0, MAGENTA, " tasks/s"),
-        _Graph("load", "here", "-" if load is None else f"{load:.2f}", past.load, 1.0, style, ""),
+        _Graph(
+            "load", "here", "-" if load is None else format_load(load), past.load, 1.0, style, ""
+        ),
     ]
 
 

@@ -1,8 +1,8 @@
 """The lines at the top: which mesh and node this is, how both are, and what was in the last minutes.
 
     mesh 3f9a2c1b  node n1  127.0.0.1:7946                up 2h14m  v0.1.0
-    ● 5 alive  ◐ 0 suspect  ✗ 1 dead     ▲ busiest n4 3/4 slots load 0.8  healthy
-    ↑ 2.1 ▁▂▃▂  ↓ 2.8 packets/s ▂▂▃▂  ✓ 3.4 tasks/s ▁▅▇  load 0.20 ▁▁▂
+    ● 5 alive  ◐ 0 suspect  ✗ 1 dead     ▲ busiest n4 3/4 slots load 84%  healthy
+    ↑ 2.1 ▁▂▃▂  ↓ 2.8 packets/s ▂▂▃▂  ✓ 3.4 tasks/s ▁▅▇  load 20% ▁▁▂
 
 On a high screen each sparkline becomes a graph of three lines under its name.
 """
@@ -15,6 +15,7 @@ from typing import Final
 from rich.cells import cell_len
 from rich.segment import Segment
 
+from mesh.core.load import format_load
 from mesh.core.time import format_duration
 from mesh.tui.board import Board
 from mesh.tui.cells import Line, fit, fit_line, fit_middle, line_width, spread
@@ -111,7 +112,7 @@ class Header:
         if member is None:
             return [Segment("nobody is busy  ", DIM)] if board.members else []
         slots = "" if member.used is None else f" {member.used}/{member.slots} slots"
-        load = "" if member.load is None or is_brief else f" load {member.load:.1f}"
+        load = "" if member.load is None or is_brief else f" load {format_load(member.load)}"
         cells = min(cell_len(member.name), 12 if is_brief else 24)
         return [
             Segment(f"{BUSIEST.symbol} busiest ", BUSIEST.style),

@@ -7,6 +7,7 @@ from typing import Final
 
 from rich.segment import Segment
 
+from mesh.core.load import format_load
 from mesh.core.time import format_duration
 from mesh.tui.board import Board
 from mesh.tui.cells import Line, milliseconds
@@ -123,7 +124,10 @@ def _load(member: MemberRow) -> Line:
     if member.load is None or not member.is_living:
         return plain(None)
     style = load_style(member.load)
-    return [Segment(bar(member.load, 1.0, _BAR_CELLS), style), Segment(f" {member.load:.2f}")]
+    return [
+        Segment(bar(member.load, 1.0, _BAR_CELLS), style),
+        Segment(f" {format_load(member.load)} of all processors"),
+    ]
 
 
 def _runs(board: Board, member: MemberRow) -> list[Line]:

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
+from mesh.core.load import format_load
 from mesh.core.time import format_duration
 from mesh.tui.board import Board
 from mesh.tui.cells import Line, fit, fit_middle, line_width, milliseconds
@@ -132,7 +133,7 @@ def _columns(board: Board) -> list[Column[MemberRow]]:
         ),
         Column(title="RTT", cell=_rtt, width_min=6, rank=3, align="right"),
         Column(title="SLOTS", cell=_slots, text=_slots_text, width_min=8, width_max=16, rank=2),
-        Column(title="LOAD", cell=_load, width_min=_BAR_CELLS + 5, width_max=13, rank=4),
+        Column(title="LOAD", cell=_load, width_min=_BAR_CELLS + 6, width_max=14, rank=4),
         _words("CLASS", lambda m: m.class_, (9, 12), rank=5),
         _words("POOL", lambda m: m.pool, (7, 16), rank=6),
         _words("NODE ID", lambda m: m.node_id, (16, 16), rank=8),
@@ -221,8 +222,8 @@ def _slots(member: MemberRow, width: int) -> Line:
 def _load(member: MemberRow, width: int) -> Line:
     if member.load is None or not member.is_living:
         return [Segment("-", DIM)]
-    cells = width - 5
+    cells = width - 6
     return [
         Segment(bar(member.load, 1.0, cells), load_style(member.load)),
-        Segment(fit(f"{min(member.load, 99.9):.{1 if member.load >= 9.95 else 2}f}", 5, "right")),
+        Segment(fit(format_load(member.load), 6, "right")),
     ]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from mesh.tui.reading import natural
+from mesh.core.order import natural
 from mesh.tui.rows import MemberRow, TaskRow
 
 Row = TypeVar("Row")

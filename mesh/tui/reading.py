@@ -17,7 +17,6 @@ Json: TypeAlias = Mapping[str, object]
 
 _ARGUMENTS_MAX: Final = 12
 _SAFE_ARGUMENT: Final = re.compile(r"[\w@%+=:,./-]+")
-_DIGITS: Final = re.compile(r"(\d+)")
 _NUMBER_MAX: Final = 1e19
 """Unix time in ns and every signed 64-bit integer lie below it; what does not is no value."""
 
@@ -50,12 +49,6 @@ def mapping(value: object) -> Json:
 def listing(value: object) -> list[object]:
     """Return `value` if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
-
-
-def natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a sort key by which n2 stands before n10."""
-    parts = _DIGITS.split(name)
-    return tuple((0, int(p), "") if p.isdecimal() and p.isascii() else (1, 0, p) for p in parts)
 
 
 def command_text(argv: object) -> str:

@@ -41,9 +41,3 @@ def test_sizes_have_a_unit() -> None:
     assert [text.size(n) for n in (0, 812, 2048, 3.5 * 2**20, 2**42)] == [
         "0 B", "812 B", "2.0 KiB", "3.5 MiB", "4096.0 GiB",
     ]  # fmt: skip
-
-
-def test_load_is_per_cent_of_all_processors_and_has_an_end() -> None:
-    assert [text.percent(load) for load in (0.0, 0.504, 1.0, 2.54, 2.55)] == [
-        "0%", "50%", "100%", "254%", ">255%",
-    ]  # fmt: skip

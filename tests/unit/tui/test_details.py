@@ -259,7 +259,7 @@ def test_pause_is_said_on_top() -> None:
 
 @pytest.mark.parametrize(
     ("health", "words"),
-    [(0, "healthy"), (2, "strained 2/8"), (8, "overloaded 8/8"), (None, "load 1.3")],
+    [(0, "healthy"), (2, "strained 2/8"), (8, "overloaded 8/8"), (None, "load 130%")],
 )
 def test_own_health_is_said_in_words(health: int | None, words: str) -> None:
     node = dict(view_json([])["node"], health=health)  # type: ignore[call-overload]  # a map it is

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.tui.reading import command_text, natural, number, prose, texts, whole
+from mesh.tui.reading import command_text, number, prose, texts, whole
 
 
 @pytest.mark.parametrize("value", [None, True, "1", [1], float("nan"), float("inf"), 1 << 64])
@@ -32,10 +32,6 @@ def test_unix_time_in_nanoseconds_is_a_number() -> None:
 )
 def test_command_reads_as_it_would_be_typed(argv: object, text: str) -> None:
     assert command_text(argv) == text
-
-
-def test_numbers_in_names_sort_as_numbers() -> None:
-    assert sorted(["n10", "n2", "m3", "n"], key=natural) == ["m3", "n", "n2", "n10"]
 
 
 def test_texts_and_prose_are_cleaned_and_bounded() -> None:

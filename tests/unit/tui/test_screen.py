@@ -15,13 +15,13 @@ from tests.unit.tui.boards import AT, after, board_of, member_json, small_board,
 
 SMALL_80X24 = """\
  mesh 3f9a2c1b7d0e4f55  node n1  127.0.0.1:7946                up 2h14m  v0.1.0
- ● 2 alive  ◐ 0 suspect  ✗ 1 dead      ▲ busiest n2 4/4 slots load 1.3  healthy
- ↑ 2.1         ↓ 2.8 packets/s         ✓ - tasks/s         load 0.20
+ ● 2 alive  ◐ 0 suspect  ✗ 1 dead     ▲ busiest n2 4/4 slots load 130%  healthy
+ ↑ 2.1          ↓ 2.8 packets/s          ✓ - tasks/s          load 20%
 ╭─[members]─ 3 ────────────────────────────────────────────────────────────────╮
 │ NAME         ADDRESS        STATE            FOR    RTT SLOTS    LOAD        │
 │ n3           127.0.0.1:7948 ✗ dead silent    20s stopped answering: no ack … │
-│ n1 (me)      127.0.0.1:7946 ● alive        1m00s      - ▮▯▯▯ 1/4 ▮▯▯▯▯▯ 0.20 │
-│ n2 ▲ busiest 127.0.0.1:7947 ● alive        2m00s 0.50ms ▮▮▮▮ 4/4 ▮▮▮▮▮▮ 1.30 │
+│ n1 (me)      127.0.0.1:7946 ● alive        1m00s      - ▮▯▯▯ 1/4 ▮▯▯▯▯   20% │
+│ n2 ▲ busiest 127.0.0.1:7947 ● alive        2m00s 0.50ms ▮▮▮▮ 4/4 ▮▮▮▮▮  130% │
 ├─ tasks ─ 3 ──────────────────────────────────────────────────────────────────┤
 │ ◌ 1 ready   ▸ 1 leased   ✓ 41 done   ✗ 0 failed   ⊘ 0 cancelled   ░▒████████ │
 │ ID           STATE       ON       TRY   TIME COMMAND                         │
@@ -42,16 +42,16 @@ SMALL_80X24 = """\
 
 SMALL_200X60_TOP = """\
  mesh 3f9a2c1b7d0e4f55  node n1  127.0.0.1:7946                                                                                                                                        up 2h14m  v0.1.0
- ● 2 alive  ◐ 0 suspect  ✗ 1 dead                                                                                                                              ▲ busiest n2 4/4 slots load 1.3  healthy
- ↑ 2.1 packets/s out  last 188 s, up to 4         ↓ 2.8 packets/s in  last 188 s, up to 4          ✓ - tasks/s done  last 188 s, up to 1            load 0.20 here  last 188 s, up to 1
+ ● 2 alive  ◐ 0 suspect  ✗ 1 dead                                                                                                                             ▲ busiest n2 4/4 slots load 130%  healthy
+ ↑ 2.1 packets/s out  last 188 s, up to 4         ↓ 2.8 packets/s in  last 188 s, up to 4          ✓ - tasks/s done  last 188 s, up to 1            load 20% here  last 188 s, up to 1
 
 
 
 ╭─[members]─ 3 ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────╮
-│ NAME          ADDRESS         STATE             FOR     RTT  SLOTS     LOAD           CLASS      POOL     NODE ID           VERSION  LABELS                                                          │
+│ NAME          ADDRESS         STATE             FOR     RTT  SLOTS     LOAD            CLASS      POOL     NODE ID           VERSION  LABELS                                                         │
 │ n3            127.0.0.1:7948  ✗ dead silent     20s  stopped answering: no ack for 3.2 s                                                                                                             │
-│ n1 (me)       127.0.0.1:7946  ● alive         1m00s       -  ▮▯▯▯ 1/4  ▮▮▯▯▯▯▯▯ 0.20  general    default  0000000000000001  0.1.0    zone=eu                                                         │
-│ n2 ▲ busiest  127.0.0.1:7947  ● alive         2m00s  0.50ms  ▮▮▮▮ 4/4  ▮▮▮▮▮▮▮▮ 1.30  general    default  0000000000000002  0.1.0    zone=eu                                                         │
+│ n1 (me)       127.0.0.1:7946  ● alive         1m00s       -  ▮▯▯▯ 1/4  ▮▮▯▯▯▯▯▯   20%  general    default  0000000000000001  0.1.0    zone=eu                                                        │
+│ n2 ▲ busiest  127.0.0.1:7947  ● alive         2m00s  0.50ms  ▮▮▮▮ 4/4  ▮▮▮▮▮▮▮▮  130%  general    default  0000000000000002  0.1.0    zone=eu                                                        │
 ├─ tasks ─ 3 ────────────────────────────────────────────────────────────────────────────────────────────────┬─ events ─ 4 ────────────────────────────────────────────────────────────────────────────┤
 │ ◌ 1 ready   ▸ 1 leased   ✓ 41 done   ✗ 0 failed   ⊘ 0 cancelled   ░▒██████████████████████████████████████ │ 07:59:40 ✗ n1 saw n3 dead (silent)  no ack for 3.2 s                                    │
 │ ID            STATE        ON        TRY    TIME  EXIT  KEPT BY   COMMAND                                  │ 07:59:36 ◐ n1 suspects n3  no ack for 3.2 s                                             │
@@ -205,3 +205,12 @@ def test_every_state_has_a_word_and_a_symbol_beside_its_colour() -> None:
     text = "\n".join(text_of(board_of(members), 80, 24)[5:9])
     for words in ("● alive", "◐ suspect", "✗ dead", "○ left"):
         assert words in text
+
+
+def test_load_is_told_in_per_cent_and_as_more_where_a_member_tells_no_more() -> None:
+    board = board_of([member_json(1, load=0.5), member_json(2, load=2.55, used=4)])
+    text = "\n".join(text_of(board, 80, 24))
+    assert "▮▮▮▯▯   50%" in text
+    assert "▮▮▮▮▮ >255%" in text
+    assert "busiest n2 4/4 slots load >255%" in text
+    assert "load 50%" in text
