@@ -1,14 +1,13 @@
 """After any fault of the network the mesh is one again within five seconds, and nobody had to ask for it.
 
-The short form plays each scenario once, on a quick profile, all at the same time: they mostly wait. The
-long form plays each ten times with the timings of a real site, and prints a table.
+The short form plays some scenarios once, on a quick profile. The long form plays each ten times with the
+timings of a real site. Both print a table when all tests are over.
 """
 
 from __future__ import annotations
 
 import functools
 import statistics
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -22,17 +21,6 @@ pytestmark = pytest.mark.usefixtures("has_ground")
 by_scenario = functools.partial(
     pytest.mark.parametrize, "scenario", ids=lambda scenario: str(scenario.__name__)
 )
-
-
-@pytest.fixture(scope="module")
-def short_runs(
-    request: pytest.FixtureRequest, has_ground: None
-) -> Iterator[dict[Scenario, Future[Outcome]]]:
-    """All scenarios that are asked for, each on a network of its own."""
-    names = {item.name for item in request.session.items}
-    asked = [s for s in QUICK if f"{test_the_mesh_heals.__name__}[{s.__name__}]" in names]
-    with ThreadPoolExecutor(len(QUICK)) as pool:
-        yield {scenario: pool.submit(scenario, SHORT) for scenario in asked}
 
 
 @by_scenario(QUICK)
