@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol, TypeVar
 
 from mesh.core.order import natural
-from mesh.tui.busiest import busiest
+from mesh.tui.busiest import Busiest, busiest
 from mesh.tui.history import Levels, Rates
 from mesh.tui.reading import Json, listing, mapping, number, text, whole
 from mesh.tui.rows import EventRow, MemberRow, NodeRow, TaskRow
@@ -57,7 +57,7 @@ class Board:
         at: the unix time of the view; every age on the screen is counted to it.
         members: in the order to show: suspect, freshly dead, alive, long dead, left.
         own: this node's own row.
-        busiest: the key of the member that has the most to do, "" when all are idle.
+        busiest: which member has the most to do, if one has.
         tasks: in the order to show: leased, ready, then those that are over.
         events: newest first; without the routine of tasks, which would push the deaths out of sight.
         events_seen: how many of these came so far, those that are forgotten too.
@@ -72,7 +72,7 @@ class Board:
         self.members: list[MemberRow] = []
         self.member_counts: dict[str, int] = {}
         self.own: MemberRow | None = None
-        self.busiest = ""
+        self.busiest = Busiest()
         self.tasks: list[TaskRow] = []
         self.task_counts: dict[str, int] = {}
         self.traffic = Traffic()
@@ -122,8 +122,8 @@ class Board:
         return found if is_current else None
 
     def is_busiest(self, member: MemberRow) -> bool:
-        """Say whether this member has the most to do; nobody has when all are idle."""
-        return bool(self.busiest) and member.key == self.busiest
+        """Say whether this member has the most to do; nobody has when all are idle, or as busy as each other."""
+        return bool(self.busiest.key) and member.key == self.busiest.key
 
     def _fold_event(self, source: Json) -> bool:
         event = EventRow.read(source, f"e{self.events_seen}")
@@ -148,7 +148,7 @@ class Board:
             _reread(sources, "node_id", before, MemberRow.read), key=self._member_rank
         )
         self.own = next((member for member in self.members if member.is_self), None)
-        self.busiest = busiest(self.members, self.busiest)
+        self.busiest = busiest(self.members, self.busiest.key)
         self.member_counts = {}
         for member in self.members:
             self.member_counts[member.state] = self.member_counts.get(member.state, 0) + 1

@@ -110,7 +110,9 @@ class Header:
         board = self.board
         member = next(filter(board.is_busiest, board.members), None)
         if member is None:
-            return [Segment("nobody is busy  ", DIM)] if board.members else []
+            tied = board.busiest.tied
+            text = f"{tied} equally busy" if tied else "nobody is busy"
+            return [Segment(f"{text}  ", DIM)] if board.members else []
         slots = "" if member.used is None else f" {member.used}/{member.slots} slots"
         load = "" if member.load is None or is_brief else f" load {format_load(member.load)}"
         cells = min(cell_len(member.name), 12 if is_brief else 24)

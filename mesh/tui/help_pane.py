@@ -75,7 +75,7 @@ class HelpPane:
         ]
         signs: list[Line] = [[Segment("members", BOLD)]]
         signs += [_legend(MEMBER_MARKS[state], state, meaning) for state, meaning in _MEMBERS]
-        signs += [_legend(BUSIEST, "busiest", "by slots, then load"), []]
+        signs += [_legend(BUSIEST, "busiest", "by slots or load"), []]
         signs += [[Segment("tasks", BOLD)]]
         signs += [_legend(TASK_MARKS[state], state, meaning) for state, meaning in _TASKS]
         signs += [[], [Segment("this node", BOLD)]]

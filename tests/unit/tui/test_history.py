@@ -1,11 +1,8 @@
-"""The past in cells, and its picture; and who is the busiest."""
+"""The past in cells, and its picture."""
 
 from __future__ import annotations
 
-from mesh.tui.busiest import busiest
 from mesh.tui.history import CELL_S, CELLS_MAX, Levels, Rates, peak, spark
-from mesh.tui.rows import MemberRow
-from tests.unit.tui.boards import member_json
 
 
 def test_cell_is_the_mean_of_its_stretch_and_stays_once_drawn() -> None:
@@ -59,31 +56,3 @@ def test_picture_shows_what_is_known_and_fills_up_to_the_top() -> None:
     assert spark([8.0, 2.0, None], 2, 8.0) == ["█  ", "█▄ "]
     assert peak([None, 3.0], 1.0) == 3.0
     assert peak([], 1.0) == 1.0
-
-
-def members(*rows: tuple[int, float, str]) -> list[MemberRow]:
-    return [
-        MemberRow.read(member_json(n, used=used, load=load, state=state))
-        for n, (used, load, state) in enumerate(rows, start=1)
-    ]
-
-
-def name(key: str) -> str:
-    return f"n{int(key, 16)}" if key else ""
-
-
-def test_most_slots_taken_is_the_busiest_then_the_load() -> None:
-    assert name(busiest(members((1, 2.0, "alive"), (3, 0.1, "alive")))) == "n2"
-    assert name(busiest(members((3, 0.5, "alive"), (3, 0.9, "alive")))) == "n2"
-
-
-def test_dead_and_idle_members_are_not_busy() -> None:
-    assert busiest(members((4, 1.0, "dead"), (0, 0.1, "alive"))) == ""
-
-
-def test_mark_stays_until_another_is_clearly_busier() -> None:
-    held = busiest(members((2, 0.5, "alive"), (2, 0.4, "alive")))
-    assert name(held) == "n1"
-    assert name(busiest(members((2, 0.5, "alive"), (2, 0.55, "alive")), held)) == "n1"
-    assert name(busiest(members((2, 0.5, "alive"), (2, 0.7, "alive")), held)) == "n2"
-    assert name(busiest(members((2, 0.5, "alive"), (3, 0.5, "alive")), held)) == "n2"
