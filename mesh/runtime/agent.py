@@ -140,7 +140,7 @@ class Agent:
         deafness, reach = Deafness(), self._settings.reach()
         udp = UdpSocket(endpoint.udp, deafness, reach=reach)
         sealing = self._sealing
-        send, take, dropped = sealing.between(udp.send, driver.handle_datagram)
+        send, take, dropped = sealing.between(udp.send, driver)
         listener = Listener(
             endpoint.tcp,
             self._clock,

@@ -18,6 +18,9 @@ from mesh.seal.ring import KEYS_MAX
 STRANGER_BYTES_MAX: Final = 4_096
 """The longest first frame that a node with a key reads: a hello, or what deserves a notice."""
 
+SEAL_BYTES_MAX: Final = 16
+"""By how much a passage lengthens a frame."""
+
 HELLOS_MAX: Final = KEYS_MAX
 """A stranger may offer so many keys on one connection."""
 

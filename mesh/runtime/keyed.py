@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mesh.core.address import Address
 from mesh.core.ids import MeshId, NodeId
 from mesh.errors import DecodeError
 from mesh.runtime.clock import Clock
@@ -14,7 +15,7 @@ from mesh.runtime.keydesk import KeyDesk
 from mesh.runtime.keystore import KeyStore
 from mesh.runtime.port import SealedPort
 from mesh.runtime.sealed_door import SealedDoor, read_answer, ring_offer, take_offer
-from mesh.runtime.sealing import Members, Pass
+from mesh.runtime.sealing import Inner, Members, Pass
 from mesh.seal.datagrams import DatagramSeal
 from mesh.wire.packet import decode_packet
 from mesh.wire.swim_messages import Ping
@@ -43,16 +44,20 @@ class KeyedSealing:
         """Return the ids of the keys, the sealing one first."""
         return {"keys": [key.name for key in self._keys.ring]}
 
-    def between(self, send: Pass, take: Pass) -> tuple[Pass, Pass, Mapping[str, int]]:
+    def between(self, send: Pass, inner: Inner) -> tuple[Pass, Pass, Mapping[str, int]]:
         """Return a sealing `send` and an opening `take`, and counts of what did not open."""
+
+        def answer(source: Address, packet: bytes) -> bytes:
+            return inner.handle_request(source, packet) if is_lone_ping(packet) else b""
+
         seal = DatagramSeal(
             ring=self._keys.ring,
             node_id=self._node_id,
             mesh_id=self._mesh_id,
             entropy=os.urandom,
-            is_harmless=is_lone_ping,
+            answer=answer,
         )
-        port = SealedPort(seal, self._clock, send=send, take=take)
+        port = SealedPort(seal, self._clock, send=send, take=inner.handle_datagram)
         return port.send, port.take, seal.counters
 
     def offer(self) -> bytes:
@@ -86,7 +91,7 @@ class KeyedSealing:
 
 
 def is_lone_ping(packet: bytes) -> bool:
-    """Say whether a plain packet only asks whether this node is there: to answer it changes nothing."""
+    """Say whether a plain packet only asks whether this node is there: to answer that changes nothing."""
     try:
         messages = decode_packet(packet).messages
     except DecodeError:

@@ -23,7 +23,7 @@ from mesh.core.pace import Pace
 from mesh.errors import DecodeError
 from mesh.runtime.clock import Clock
 from mesh.runtime.deafness import Deafness
-from mesh.runtime.door import HELLOS_MAX, Door, Passage, PlainDoor
+from mesh.runtime.door import HELLOS_MAX, SEAL_BYTES_MAX, Door, Passage, PlainDoor
 from mesh.runtime.streams import FIRST_FRAME_BYTES_MAX
 from mesh.wire.frames import FrameKind, FrameReader, exchange_body, frame, split_exchange
 from mesh.wire.packet import FRAME_BYTES_MAX
@@ -225,9 +225,7 @@ class Listener:
         limits = self._limits
         with trio.fail_after(limits.first_frame_s):
             first = await self._admit(connection)
-        if connection.passage is None:
-            return
-        if first is not None and not await self._answer(connection, first, is_first=True):
+        if first is None or not await self._answer(connection, first, is_first=True):
             return
         reader = FrameReader(FRAME_BYTES_MAX)
         deadline = trio.current_time() + limits.idle_s
@@ -255,7 +253,11 @@ class Listener:
                 deadline = trio.current_time() + limits.frame_s
 
     async def _admit(self, connection: _Connection) -> bytes | None:
-        """Let a stranger in, which gives the connection its passage; return its first request if it has come."""
+        """Let a stranger in, which gives the connection its passage; return its first request, None if it gave up.
+
+        A hello may be recorded and played back. So whoever sent it stays a stranger, held to the same time
+        and length, until a frame of its own opens.
+        """
         door = self._door
         most = FIRST_FRAME_BYTES_MAX if door.first_bytes_max is None else door.first_bytes_max
         for _ in range(HELLOS_MAX):
@@ -266,8 +268,9 @@ class Listener:
             if answer:
                 await connection.stream.send_all(frame(answer))
             if connection.passage is not None:
-                connection.is_known = not door.is_plain
-                return first if door.is_plain else None
+                if door.is_plain:
+                    return first
+                return await _read_first(connection.stream, FIRST_FRAME_BYTES_MAX + SEAL_BYTES_MAX)
         self.counters["dropped_strangers"] += 1
         return None
 
@@ -294,6 +297,7 @@ class Listener:
         if passage is None or not passage.is_current():
             return False  # the key that it came with was removed
         wire_id, kind, packet = split_exchange(passage.open(body))
+        connection.is_known = connection.is_known or not self._door.is_plain  # it proved the key
         if kind is FrameKind.RING and self._on_ring is not None:
             ring = exchange_body(wire_id, FrameKind.RING, self._on_ring(packet))
             await self._send(connection, passage.seal(ring))

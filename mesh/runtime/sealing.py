@@ -20,6 +20,17 @@ Pass: TypeAlias = Callable[[Address, bytes], None]
 Members: TypeAlias = Callable[[], list[dict[str, Any]]]
 
 
+class Inner(Protocol):
+    """The driver, as far as sealing needs it."""
+
+    def handle_datagram(self, source: Address, data: bytes) -> None:
+        """Take a plain packet."""
+
+    def handle_request(self, source: Address, data: bytes) -> bytes:
+        """Answer a plain packet."""
+        ...
+
+
 class Sealing(Protocol):
     """What a node with or without a key puts between its sockets and its driver."""
 
@@ -32,8 +43,11 @@ class Sealing(Protocol):
         """Return what `status` says of the keys: their ids, the sealing one first."""
         ...
 
-    def between(self, send: Pass, take: Pass) -> tuple[Pass, Pass, Mapping[str, int]]:
-        """Return what stands for a socket's `send` and a driver's `take`, and counts of what that drops."""
+    def between(self, send: Pass, inner: Inner) -> tuple[Pass, Pass, Mapping[str, int]]:
+        """Return a `send` and a `take` that stand between a socket and the driver, and counts of what they drop.
+
+        A ping that may be recorded is not taken: it is answered as a request would be.
+        """
         ...
 
     def offer(self) -> bytes:
@@ -62,9 +76,9 @@ class NoSealing:
         """Return that there are no keys."""
         return {"keys": []}
 
-    def between(self, send: Pass, take: Pass) -> tuple[Pass, Pass, Mapping[str, int]]:
-        """Return them as they are."""
-        return send, take, {}
+    def between(self, send: Pass, inner: Inner) -> tuple[Pass, Pass, Mapping[str, int]]:
+        """Return the socket's and the driver's own."""
+        return send, inner.handle_datagram, {}
 
     def offer(self) -> bytes:
         """Return nothing: there is no ring."""

@@ -4,11 +4,12 @@
 
 The nonce is salt and number. The salt is drawn at random when a node starts, and again before the
 numbers run out, so no nonce is used twice under a key whatever happened to the disk or to the clock.
-The header and the mesh's id are authenticated; the id itself does not travel. A plain packet's header is
-taken off before, and put back after, so sealing costs 20 bytes a datagram.
+The header, the mesh's id and the receiver's are authenticated; neither id travels. Who is at an address is
+known once it has proved itself there: what is sent before that opens at any member. A plain packet's
+header is taken off before, and put back after, so sealing costs 20 bytes a datagram.
 
 Nothing is read, and no state kept, of a datagram that no key opens. One that opens but may be recorded
-(see `freshness`) is kept back, unless it only asks whether this node is there.
+(see `freshness`) is kept back. If it only asks whether this node is there, it is answered, and that is all.
 
 Source: deterministic nonces with a fixed and a counting field follow [NIST SP 800-38D §8.2.1].
 """
@@ -25,7 +26,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from mesh.core.address import Address
-from mesh.core.ids import MeshId, NodeId
+from mesh.core.ids import NO_MESH, MeshId, NodeId
 from mesh.core.pace import Pace
 from mesh.seal.freshness import (
     CHALLENGE_BYTES,
@@ -47,10 +48,16 @@ SEAL_BYTES_MAX: Final = HEADER.size - PLAIN_HEADER.size + TAG_BYTES + CHALLENGE_
 
 NUMBER_MAX: Final = (1 << 32) - 1
 
+_BOUND: Final = struct.Struct(">BBQQIQQ")  # the header, the mesh's id, the receiver's or 0
+_IDS: Final = struct.Struct(">QQ")  # its end
+_SALT: Final = slice(10, HEADER.size)  # salt and number: the nonce
 _PROOF: Final = struct.Struct(">8sI")  # the challenge, the floor
 _HAS_CHALLENGE: Final = 0x10
 _HAS_PROOF: Final = 0x20
+_FOR_ONE: Final = 0x40
+_HAS_MORE: Final = _HAS_CHALLENGE | _HAS_PROOF
 _VERSION_BITS: Final = 0x0F
+_ANYBODY: Final = NodeId(0)
 _PURPOSE: Final = b"mesh datagram"
 
 FLOOR_S: Final = 2.0
@@ -74,9 +81,9 @@ class DatagramSeal:
         node_id: NodeId,
         mesh_id: Callable[[], MeshId],
         entropy: Callable[[int], bytes],
-        is_harmless: Callable[[bytes], bool],
+        answer: Callable[[Address, bytes], bytes],
     ) -> None:
-        """`is_harmless` says of a plain packet that it may be answered though it may be recorded."""
+        """`answer` answers a plain packet that may be recorded, and changes nothing; b"": it has to wait."""
         self.counters = {
             "dropped_unsealed": 0,
             "dropped_unopened": 0,
@@ -89,12 +96,13 @@ class DatagramSeal:
         self._node_id = node_id
         self._mesh_id = mesh_id
         self._entropy = entropy
-        self._is_harmless = is_harmless
+        self._answer = answer
         self._freshness = Freshness(entropy)
         self._owed: dict[Address, bytes] = {}
         self._digest = b""
         self._sealer: AESGCM | None = None
         self._openers: dict[NodeId, AESGCM] = {}
+        self._bound_to = (NO_MESH, _IDS.pack(NO_MESH, node_id), _IDS.pack(NO_MESH, _ANYBODY))
         self._marks: deque[tuple[float, int]] = deque()
         self._answered_at: dict[Address, float] = {}
         self._pace = Pace(rate_s=ANSWERS_S, burst=ANSWERS_BURST)
@@ -105,7 +113,8 @@ class DatagramSeal:
 
     def seal(self, now: float, to: Address, packet: bytes) -> bytes:
         """Return a plain packet sealed, with whatever is owed to, or wanted of, the peer at `to`."""
-        return self._seal(now, to, packet[PLAIN_HEADER.size :], packet[1])
+        receiver = self._freshness.who_is_at(to)
+        return self._seal(now, to, receiver, packet[PLAIN_HEADER.size :], packet[1])
 
     def open(
         self, now: float, source: Address, data: bytes
@@ -123,12 +132,12 @@ class DatagramSeal:
         if sender == self._node_id:
             self.counters["dropped_reflected"] += 1
             return [], []
-        body = self._open(sender, data)
+        body = self._open(sender, data, flags)
         if body is None:
             self.counters["dropped_unopened"] += 1
             return [], []
         session = self._freshness.session(sender)
-        if flags == flags & _VERSION_BITS and session is not None and session.salt == salt:
+        if session is not None and session.salt == salt and not flags & _HAS_MORE:
             if not session.window.accept(number):
                 self.counters["dropped_replayed"] += 1
                 return [], []
@@ -143,7 +152,7 @@ class DatagramSeal:
         self._number = 0
         self._marks.clear()
 
-    def _seal(self, now: float, to: Address, body: bytes, version: int) -> bytes:
+    def _seal(self, now: float, to: Address, receiver: NodeId, body: bytes, version: int) -> bytes:
         if self._digest != self._ring.digest:
             self._adopt()
         if self._number == NUMBER_MAX:
@@ -156,7 +165,7 @@ class DatagramSeal:
             marks.append((now, self._number))
         while len(marks) > 1 and now - marks[1][0] >= FLOOR_S:
             marks.popleft()
-        flags = version
+        flags = version | _FOR_ONE if receiver else version
         proof = self._owed.pop(to, b"") if self._owed else b""
         if proof:
             flags |= _HAS_PROOF
@@ -165,28 +174,34 @@ class DatagramSeal:
         if challenge:
             flags |= _HAS_CHALLENGE
             body = challenge + body
-        header = HEADER.pack(MAGIC, flags, self._node_id, self._salt, self._number)
-        self._number += 1
+        number, self._number = self._number, self._number + 1
+        bound = _BOUND.pack(
+            MAGIC, flags, self._node_id, self._salt, number, self._mesh_id(), receiver
+        )
         assert self._sealer is not None
-        bound = header + self._mesh_id().to_bytes(8, "big")
-        return header + self._sealer.encrypt(header[10:22], body, bound)
+        return bound[: HEADER.size] + self._sealer.encrypt(bound[_SALT], body, bound)
 
-    def _open(self, sender: NodeId, data: bytes) -> bytes | None:
-        """Return what was sealed, or None if no key of the ring opens it."""
+    def _open(self, sender: NodeId, data: bytes, flags: int) -> bytes | None:
+        """Return what was sealed, or None if no key of the ring opens it here."""
         if self._digest != self._ring.digest:
             self._adopt()
-        header, sealed = data[:22], data[22:]
-        bound = header + self._mesh_id().to_bytes(8, "big")
+        mesh_id, for_one, for_anybody = self._bound_to
+        if mesh_id != self._mesh_id():
+            mesh_id = self._mesh_id()
+            for_one, for_anybody = (_IDS.pack(mesh_id, i) for i in (self._node_id, _ANYBODY))
+            self._bound_to = (mesh_id, for_one, for_anybody)
+        bound = data[: HEADER.size] + (for_one if flags & _FOR_ONE else for_anybody)
+        nonce, sealed = data[_SALT], data[HEADER.size :]
         opener = self._openers.get(sender)
         if opener is not None:
             try:
-                return opener.decrypt(header[10:], sealed, bound)
+                return opener.decrypt(nonce, sealed, bound)
             except InvalidTag:
                 pass  # it may have taken another key meanwhile
         for key in self._ring:
             fresh = AESGCM(key.derive(_PURPOSE, sender.to_bytes(8, "big")))
             try:
-                body = fresh.decrypt(header[10:], sealed, bound)
+                body = fresh.decrypt(nonce, sealed, bound)
             except InvalidTag:
                 continue
             make_room(self._openers, PEERS_MAX)
@@ -233,22 +248,28 @@ class DatagramSeal:
             make_room(self._owed, PEERS_MAX)
             self._owed[source] = challenge
         if not body:  # it has nothing to say, and waits for the proof
-            return packets, self._answer(now, source, flags) if challenge else []
+            return packets, self._say(now, source, sender, flags) if challenge else []
         packet = self._plain(flags, sender, body)
-        if is_fresh or self._is_harmless(packet):
+        if is_fresh:
             return [*packets, packet], []
+        answer = self._answer(source, packet)
+        if answer:
+            body = answer[PLAIN_HEADER.size :]
+            return packets, [(source, self._seal(now, source, sender, body, answer[1]))]
         self._freshness.hold(source, Held(now, sender, salt, number, packet))
         self.counters["dropped_unproven"] = self._freshness.evicted
-        return packets, self._answer(now, source, flags)
+        return packets, self._say(now, source, sender, flags)
 
-    def _answer(self, now: float, to: Address, flags: int) -> list[tuple[Address, bytes]]:
+    def _say(
+        self, now: float, to: Address, receiver: NodeId, flags: int
+    ) -> list[tuple[Address, bytes]]:
         """Return a packet that carries a challenge or a proof and nothing else, if the pace allows it."""
         if now - self._answered_at.get(to, -math.inf) < ANSWER_GAP_S or not self._pace.allows(now):
             return []
         make_room(self._answered_at, PEERS_MAX)
         self._answered_at[to] = now
         self.counters["proof_packets"] += 1
-        return [(to, self._seal(now, to, b"", flags & _VERSION_BITS))]
+        return [(to, self._seal(now, to, receiver, b"", flags & _VERSION_BITS))]
 
     def _plain(self, flags: int, sender: NodeId, body: bytes) -> bytes:
         version = flags & _VERSION_BITS

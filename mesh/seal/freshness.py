@@ -30,6 +30,8 @@ CHALLENGE_BYTES: Final = 8
 PEERS_MAX: Final = 8_192
 """Sessions remembered, and addresses with an open challenge; of more the earliest are forgotten, and prove themselves again."""
 
+_NOBODY: Final = NodeId(0)
+
 HELD_MAX: Final = 512
 HELD_PER_PEER_MAX: Final = 8
 HELD_S: Final = 2.0
@@ -72,19 +74,24 @@ class Freshness:
         """Return the session of a sender that has proved itself last."""
         return self._sessions.get(sender)
 
+    def who_is_at(self, address: Address) -> NodeId:
+        """Return who has proved itself at an address last; 0: nobody yet."""
+        return self._proved_at.get(address, _NOBODY)
+
     def challenge_for(self, to: Address) -> bytes:
-        """Return what to ask of whoever is at `to`; b"" if it has proved itself."""
-        if to in self._proved_at:
-            return b""
-        challenge = self._challenges.get(to)
+        """Return what to ask of whoever is at `to`; b"" if it has proved itself and is not in doubt."""
+        challenge = self._challenges.get(to, b"")
+        if challenge or to in self._proved_at:
+            return challenge
+        return self.doubt(to)
+
+    def doubt(self, source: Address) -> bytes:
+        """Somebody is there whose session has not proved itself: ask, and return what is asked."""
+        challenge = self._challenges.get(source)
         if challenge is None:
             make_room(self._challenges, PEERS_MAX)
-            challenge = self._challenges[to] = self._entropy(CHALLENGE_BYTES)
+            challenge = self._challenges[source] = self._entropy(CHALLENGE_BYTES)
         return challenge
-
-    def doubt(self, source: Address) -> None:
-        """Somebody speaks from there whose session is not the one that proved itself: ask again."""
-        self._proved_at.pop(source, None)
 
     def prove(
         self, now: float, source: Address, who: tuple[NodeId, int], proof: bytes, floor: int

@@ -34,9 +34,16 @@ class Peer:
             node_id=self.node_id,
             mesh_id=lambda: self.mesh_id,
             entropy=random.Random(f"{number}/{boot}").randbytes,
-            is_harmless=lambda packet: packet.endswith(b"ping"),
+            answer=self.answer,
         )
         self.got: list[bytes] = []
+        self.asked: list[Address] = []
+
+    def answer(self, source: Address, packet: bytes) -> bytes:
+        if not packet.endswith(b"ping"):
+            return b""
+        self.asked.append(source)
+        return encode_packet(self.mesh_id, self.node_id, (b"ack",))
 
     def says(self, now: float, to: Peer, text: bytes) -> bytes:
         packet = encode_packet(self.mesh_id, self.node_id, (text,))
@@ -79,12 +86,12 @@ def test_news_on_first_contact_counts_after_one_round_trip() -> None:
 
 def test_ping_on_first_contact_is_answered_at_once_and_costs_no_datagram_more() -> None:
     a, b = Peer(1), Peer(2)
-    assert b.hears(0.0, a, a.says(0.0, b, b"ping")) == []
-    assert b.got == [b"ping"]
-    assert a.hears(0.0, b, b.says(0.0, a, b"ack")) == []
+    (ack,) = b.hears(0.0, a, a.says(0.0, b, b"ping"))
+    assert (b.asked, b.got) == ([a.address], [])
+    assert a.hears(0.0, b, ack) == []
     assert a.got == [b"ack"]
     assert b.hears(1.0, a, a.says(1.0, b, b"news")) == []
-    assert b.got == [b"ping", b"news"]
+    assert b.got == [b"news"]
 
 
 def test_acquainted_peers_add_twenty_bytes_and_strangers_stay_within_the_bound() -> None:
@@ -92,7 +99,8 @@ def test_acquainted_peers_add_twenty_bytes_and_strangers_stay_within_the_bound()
     plain = encode_packet(MESH, a.node_id, (b"x" * 30,))
     assert len(a.seal.seal(1.0, b.address, plain)) == len(plain) + 20
     stranger = Peer(3)
-    stranger.hears(1.0, a, a.says(1.0, stranger, b"ping"))
+    for _ in range(2):  # the first is answered at once, and the proof of the second is owed
+        stranger.hears(1.0, a, a.says(1.0, stranger, b"news"))
     full = encode_packet(MESH, stranger.node_id, (b"x" * (PACKET_BYTES_MAX - 18),))
     assert len(stranger.seal.seal(1.0, a.address, full)) == len(full) + SEAL_BYTES_MAX
     assert PACKET_BYTES_MAX + SEAL_BYTES_MAX <= DATAGRAM_BYTES_MAX
@@ -120,6 +128,56 @@ def test_nothing_recorded_counts_at_a_node_that_has_forgotten_all_sessions() -> 
     for data in recorded:
         again.hears(31.1, a, data)
     assert again.got == [b"today"]
+
+
+def test_recorded_ping_is_answered_and_never_let_in() -> None:
+    a, b = acquainted()
+    recorded = [a.says(1.0, b, b"ping") for _ in range(20)]
+    again = Peer(2, boot=1)
+    for data in recorded:
+        assert len(again.hears(9.0, a, data)) == 1
+    assert again.got == []
+
+
+def test_datagram_for_one_member_counts_at_no_other() -> None:
+    a, b, c = Peer(1), Peer(2), Peer(3)
+    for other in (b, c):
+        talk(0.0, a, other, b"hello")
+        talk(0.0, other, a, b"hello")
+    c.got.clear()
+    c.hears(1.0, a, a.says(1.0, b, b"for b"))
+    assert c.got == []
+    assert c.seal.counters["dropped_unopened"] == 1
+    talk(1.0, a, c, b"for c")
+    assert c.got == [b"for c"]
+
+
+def test_recording_played_back_does_not_make_a_datagram_open_elsewhere() -> None:
+    a, b, c = Peer(1), Peer(2), Peer(3)
+    old = b.says(0.0, a, b"old boot")
+    b = Peer(2, boot=1)
+    for other in (b, c):
+        talk(1.0, a, other, b"hello")
+        talk(1.0, other, a, b"hello")
+    a.hears(2.0, b, old)  # from now on `a` doubts who is at b's address
+    said = a.says(2.0, b, b"for b")
+    c.got.clear()
+    c.hears(2.0, a, said)
+    assert c.got == []
+    b.hears(2.0, a, said)
+    assert b.got[-1] == b"for b"
+
+
+def test_another_member_at_a_known_address_proves_itself_there() -> None:
+    a, b = acquainted()
+    c = Peer(3)
+    c.address = b.address
+    assert talk(1.0, c, a, b"I live here now") == 3
+    assert talk(2.0, a, c, b"welcome") == 1
+    assert c.got == [b"welcome"]
+    b.got.clear()
+    b.hears(3.0, a, a.says(3.0, c, b"for c"))
+    assert b.got == []
 
 
 def test_recorded_session_does_not_come_back_with_a_proof_of_the_running_one() -> None:
