@@ -56,6 +56,7 @@ class Board:
         node: the node whose view it is, None before the first view.
         at: the unix time of the view; every age on the screen is counted to it.
         members: in the order to show: suspect, freshly dead, alive, long dead, left.
+        task_counts: how many of the tasks that this node keeps are in each state.
         own: this node's own row.
         busiest: which member has the most to do, if one has.
         tasks: in the order to show: leased, ready, then those that are over.
@@ -114,6 +115,18 @@ class Board:
         frozen.history = copy.deepcopy(self.history)
         frozen.verdicts = dict(self.verdicts)
         return frozen
+
+    @property
+    def guests(self) -> list[TaskRow]:
+        """The tasks that run here and that other nodes keep."""
+        return [task for task in self.tasks if task.is_guest]
+
+    @property
+    def shown_counts(self) -> dict[str, int]:
+        """How many tasks that this node keeps or runs are in each state."""
+        counts = dict(self.task_counts)
+        counts["leased"] = counts.get("leased", 0) + len(self.guests)
+        return counts
 
     def verdict(self, member: MemberRow) -> EventRow | None:
         """Return the latest event by which this member was suspected, declared dead, or left; or None."""

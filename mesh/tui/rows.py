@@ -124,8 +124,14 @@ class TaskRow:
     """When its last attempt was taken back; None when it was not."""
 
     exit_code: int | None
-    note: str  # what it waits for, or why it failed
+    note: str  # what it waits for, why it failed, or that nobody will take its result
     command: str
+    is_guest: bool = False
+    """Whether another node keeps it, and this one runs it."""
+
+    is_keeper_gone: bool = False
+    """Whether that other node's session is over: then nobody else knows the task any more."""
+
     source: Json = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -153,6 +159,7 @@ class TaskRow:
     @classmethod
     def read_running(cls, source: Json, here: str) -> TaskRow:
         """Make a row from one of a view's `running`: another node keeps it, this one runs it."""
+        is_gone = source.get("is_orphan") is True
         return cls(
             id=text(source, "id"),
             state="leased",
@@ -165,8 +172,10 @@ class TaskRow:
             ended=None,
             lost=None,
             exit_code=None,
-            note="",
+            note="its keeper is gone: nobody takes the result" if is_gone else "",
             command=command_text(source.get("argv")),
+            is_guest=True,
+            is_keeper_gone=is_gone,
             source=source,
         )
 

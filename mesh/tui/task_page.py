@@ -57,14 +57,22 @@ def _state(board: Board, task: TaskRow) -> Line:
 def _attempts(board: Board, task: TaskRow, zone: tzinfo | None) -> list[Line]:
     attempts = [mapping(item) for item in listing(task.source.get("attempts"))]
     if not attempts:
-        is_waiting = task.state == "ready"
-        whose = f"{task.keeper or 'its keeper'} knows them: it keeps the task"
-        return [[Segment("none yet" if is_waiting else whose, DIM)]]
+        return [[Segment(_who_knows(task), DIM)]]
     titles = f"{'TRY':>3}  {'ON':<16}  {'BEGAN':<8}  {'TOOK':>6}  {'END':<12}  WHY THERE"
     return [
         [Segment(titles, COLUMN)],
         *(_attempt(board, attempt, number_, zone) for number_, attempt in enumerate(attempts, 1)),
     ]
+
+
+def _who_knows(task: TaskRow) -> str:
+    """Return why no attempts are listed."""
+    keeper = task.keeper or "its keeper"
+    if task.state == "ready":
+        return "none yet"
+    if task.is_keeper_gone:
+        return f"{keeper} kept the record of them, and is gone; cancel finds the task no more"
+    return f"{keeper} knows them: it keeps the task"
 
 
 def _attempt(board: Board, attempt: Json, position: int, zone: tzinfo | None) -> Line:

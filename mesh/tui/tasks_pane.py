@@ -23,6 +23,7 @@ from mesh.tui.spots import Spot
 
 _HEAD_LINES: Final = 2
 _HINT: Final = "nothing yet: give it work with  mesh submit -- CMD"
+_HINT_OF_MANY: Final = "none kept or run here: mesh tasks lists all, mesh submit -- CMD adds one"
 _COUNTS_CELLS: Final = 58
 """What the counts of all states take, more or less; the bar has the rest of the line."""
 
@@ -57,9 +58,13 @@ class TasksPane:
         return [task.key for task in self.rows]
 
     def note(self, height: int) -> str:
-        """Return which of the tasks are shown."""
+        """Return which of the tasks are shown, and who keeps them: a node knows not all of its mesh's."""
         held, page = len(self.board.tasks), self.page(height)
-        return count_note(held, len(self.rows), page, self.stance, self._spot(page))
+        note = count_note(held, len(self.rows), page, self.stance, self._spot(page))
+        if self.stance.filter or not note or not _has_others(self.board):
+            return note
+        whose = _whose(self.board)
+        return whose if note == str(held) else f"{note}: {whose}"
 
     def page(self, height: int) -> int:
         """Return how many tasks fit."""
@@ -67,10 +72,10 @@ class TasksPane:
 
     def render(self, width: int, height: int) -> list[Line]:
         """Draw the counts, the titles and the tasks."""
-        counts = counts_line(self.board.task_counts, width)
+        counts = counts_line(self.board.shown_counts, width)
         if not self.rows:
-            is_filtered = bool(self.board.tasks)
-            text = "no task matches" if is_filtered else _HINT
+            hint = _HINT_OF_MANY if _has_others(self.board) else _HINT
+            text = "no task matches" if self.board.tasks else hint
             return fill([counts, [Segment(text, DIM)]], width, height)
         layout = lay_out(_columns(self.board.at), self.rows, width)
         sorting = self.stance.sorting
@@ -87,6 +92,25 @@ class TasksPane:
 
     def _spot(self, page: int) -> Spot:
         return self.stance.spot.settled(self.keys, page, is_rolling=self.is_rolling)
+
+
+def _has_others(board: Board) -> bool:
+    return any(member.is_living and not member.is_self for member in board.members)
+
+
+def _whose(board: Board) -> str:
+    """Say how many of the tasks this node keeps, and for whom it runs the others."""
+    guests = board.guests
+    kept, listed = sum(board.task_counts.values()), len(board.tasks) - len(guests)
+    latest = f", the latest {listed} listed" if listed < kept else ""
+    own = f"{kept} kept here{latest}"
+    if not guests:
+        return own
+    keepers = sorted({task.keeper for task in guests})
+    whom = keepers[0] if len(keepers) == 1 else f"{len(keepers)} others"
+    if not kept:
+        return f"{len(guests)} run here, kept by {whom}"
+    return f"{own}, {len(guests)} run here for {whom}"
 
 
 def counts_line(counts: Mapping[str, int], width: int) -> Line:
@@ -135,7 +159,7 @@ def _columns(at: float) -> list[Column[TaskRow]]:
         Column(
             title="KEPT BY",
             cell=_keeper,
-            text=lambda t: t.keeper,
+            text=lambda t: t.keeper + " (gone)" * t.is_keeper_gone,
             width_min=8,
             width_max=16,
             rank=5,
@@ -168,7 +192,8 @@ def _owner(task: TaskRow, width: int) -> Line:
 
 
 def _keeper(task: TaskRow, width: int) -> Line:
-    return [Segment(fit_middle(task.keeper or "-", width), DIM)]
+    gone = " (gone)" if task.is_keeper_gone else ""
+    return [Segment(fit_middle(task.keeper or "-", width - len(gone)) + gone, DIM)]
 
 
 def _attempt(task: TaskRow, width: int) -> Line:

@@ -62,6 +62,13 @@ def test_task_that_runs_here_for_another_node_is_shown_once() -> None:
     ]
 
 
+def test_sums_count_what_runs_here_for_others_too() -> None:
+    running = [{"id": name, "attempt": 1, "keeper": "n9", "since": AT - 4} for name in "bc"]
+    counts = {"leased": 1, "done": 5}
+    board = board_of([], tasks=[task_json("a", "leased")], running=running, task_counts=counts)
+    assert board.shown_counts == {"ready": 0, "leased": 3, "done": 5, "failed": 0, "cancelled": 0}
+
+
 def test_events_are_bounded_and_newest_first() -> None:
     board = Board()
     for number in range(EVENTS_MAX + 10):

@@ -154,6 +154,51 @@ def test_task_that_was_taken_back_waits_since_then() -> None:
     assert "  15s " in next(line for line in text_of(board, 80, 24) if "t1" in line)
 
 
+def guest(name: str, **changes: object) -> dict[str, object]:
+    return {"id": name, "attempt": 1, "keeper": "n2", "since": AT - 3, "argv": ["true"]} | changes
+
+
+@pytest.mark.parametrize(
+    ("tasks", "running", "said"),
+    [
+        ([task_json("a", "done")], [], "─ tasks ─ 1 kept here ─"),
+        ([], [guest("b"), guest("c")], "─ tasks ─ 2 run here, kept by n2 ─"),
+        (
+            [task_json("a", "done")],
+            [guest("b"), guest("c", keeper="n3")],
+            "─ tasks ─ 1 kept here, 2 run here for 2 others ─",
+        ),
+        ([], [], "none kept or run here: mesh tasks lists all, mesh submit -- CMD adds one"),
+    ],
+)
+def test_tasks_of_a_node_are_not_taken_for_those_of_the_mesh(
+    tasks: list[dict[str, object]], running: list[dict[str, object]], said: str
+) -> None:
+    counts = {"done": len(tasks)}
+    rows = [member_json(1), member_json(2)]
+    board = board_of(rows, tasks=tasks, running=running, task_counts=counts)
+    assert said in "\n".join(text_of(board, 80, 24))
+
+
+def test_more_tasks_than_are_listed_are_said() -> None:
+    rows = [member_json(1), member_json(2)]
+    tasks = [task_json(f"t{n}", "done") for n in range(20)]
+    board = board_of(rows, tasks=tasks, task_counts={"done": 700})
+    text = "\n".join(text_of(board, 80, 24))
+    assert "of 20: 700 kept here, the latest 20 listed ─" in text
+
+
+def test_task_whose_keeper_is_gone_says_that_nobody_knows_it_any_more() -> None:
+    board = board_of([member_json(1)], running=[guest("b", is_orphan=True), guest("c")])
+    rows = text_of(board, 260, 24)
+    assert "n2 (gone)" in next(line for line in rows if "▸ leased" in line and " b " in line)
+    assert "(gone)" not in next(line for line in rows if "▸ leased" in line and " c " in line)
+    text = page(board, "2", "enter")
+    assert "its keeper is gone: nobody takes the result" in text
+    assert "n2 kept the record of them, and is gone" in text
+    assert "n2 knows them: it keeps the task" in page(board, "2", "down", "enter")
+
+
 def test_event_opens_what_it_is_about() -> None:
     board = board_with_a_death()
     text = page(board, "3", "enter")
