@@ -36,6 +36,9 @@ RELAYS_MAX: Final = 1024
 NACK_SHARE: Final = 0.8
 """A relay says nack after this share of the direct timeout, so that it arrives before the verdict."""
 
+HELPERS_DRAWN: Final = 3
+"""For each helper that is wanted, so many members are looked at, until one is found that is no suspect."""
+
 _PERIOD: Final = "period"
 _TIMEOUT: Final = "timeout"
 
@@ -235,7 +238,7 @@ class Prober:
         member = self._table.get(probe.node_id)
         if member is None or not member.is_living:
             return
-        helpers = self._table.choose(self._rng, self._config.indirect_probes, but=probe.node_id)
+        helpers = self._helpers(probe)
         for helper in helpers:
             request = PingReq(probe.seq, probe.node_id, member.address)
             self._outbox.send(helper.address, request)
@@ -244,6 +247,12 @@ class Prober:
         self._outbox.ask(member.address, ping, ("fallback", probe.seq), rest_s)
         probe.is_indirect = True
         probe.relays = {helper.node_id: helper.name for helper in helpers}
+
+    def _helpers(self, probe: Probe) -> list[Member]:
+        """Return whom to ask. A suspect is the last choice: its silence would say nothing of this node."""
+        count = self._config.indirect_probes
+        drawn = self._table.choose(self._rng, HELPERS_DRAWN * count, but=probe.node_id)
+        return sorted(drawn, key=lambda member: member.state)[:count]
 
     def _say_nack(self, seq: int) -> None:
         relay = self._relayed.get(seq)

@@ -10,7 +10,7 @@ from mesh.membership.prober import RELAYS_MAX
 from mesh.membership.profile import local
 from mesh.wire.packet import decode_packet
 from mesh.wire.records import Cause, State, Vitals
-from mesh.wire.swim_messages import Ack, Alive, Dead, Ping, PingReq
+from mesh.wire.swim_messages import Ack, Alive, Dead, Ping, PingReq, Suspect
 from tests.unit.membership.pump import Host, Pump, address, card_bytes, node_id, packet
 
 
@@ -73,6 +73,26 @@ def test_silence_is_asked_about_through_others_and_over_tcp(pump: Pump) -> None:
     assert [type(ask.message) for ask in asks] == [Ping]
 
 
+@pytest.mark.parametrize(("others", "suspects", "suspects_asked"), [(8, 4, 0), (5, 2, 1)])
+def test_suspects_are_asked_to_help_only_where_others_are_too_few(
+    pump: Pump, others: int, suspects: int, suspects_asked: int
+) -> None:
+    first, *hosts = pump.mesh(1 + others)
+    ping = next_probe(pump, first)
+    helpers = [host for host in hosts if low32(host.node_id) != ping.target]
+    for host in helpers[:suspects]:
+        incarnation = host.swim.identity.card.incarnation
+        accusation = Suspect(host.node_id, 1, incarnation, hosts[-1].node_id)
+        pump.at_host(first, hosts[-1], accusation)
+        member = first.swim.table.get(host.node_id)
+        assert member is not None
+        assert member.state is State.SUSPECT
+    pump.now += pump.config.probe_timeout_s
+    asked = {to for to, _ in messages(first.swim.handle_timeout(pump.now), PingReq)}
+    assert len(asked) == min(pump.config.indirect_probes, len(helpers))
+    assert len(asked & {host.address for host in helpers[:suspects]}) == suspects_asked
+
+
 def test_indirect_ack_under_the_askers_number_ends_the_probe(pump: Pump) -> None:
     first, second, third = pump.mesh(3)
     request = PingReq(77, third.node_id, third.address)
@@ -93,6 +113,7 @@ def test_requests_to_relay_are_bounded(pump: Pump) -> None:
         request = PingReq(seq, node_id(90), address(90))
         second.swim.handle_packet(pump.now, first.address, packet(first, request))
     assert len(second.swim._prober._relayed) == RELAYS_MAX
+    assert second.swim.counters["dropped_relays"] == 10
 
 
 def test_member_that_loses_udp_only_is_never_suspected(pump: Pump) -> None:
