@@ -90,6 +90,7 @@ class _Screen:
             self._is_over = True
         if self._child.poll() is None:
             self._child.send_signal(signal.SIGINT)
+            self._child.send_signal(signal.SIGCONT)  # it may stand still in the background
             try:
                 self._child.wait(CLOSE_TIMEOUT_S)
             except subprocess.TimeoutExpired:

@@ -155,6 +155,7 @@ class Terminal:
 
     def renew(self) -> None:
         """Set the terminal up again: whoever had it while this process was stopped may have changed it."""
+        self._await_foreground()
         with _vanishing():
             tty.setcbreak(self.fd_in, termios.TCSANOW)
         self.write(_ENTER)
@@ -165,7 +166,20 @@ class Terminal:
             self._is_stuck = True
             raise Interrupted(number)
 
+    def _await_foreground(self) -> None:
+        """Stand still while the terminal is somebody else's, until a shell continues this process in the foreground.
+
+        The kernel would stop the whole process group instead, and with it a node that has its screen here.
+        """
+        self._is_writing = True  # as from a hanging write, a signal that ends the program leads out
+        try:
+            while _is_in_background(self.fd_in):
+                os.kill(os.getpid(), signal.SIGSTOP)
+        finally:
+            self._is_writing = False
+
     def _take(self) -> None:
+        self._await_foreground()
         with _vanishing():
             self._settings = termios.tcgetattr(self.fd_in)
         self.renew()
@@ -186,6 +200,14 @@ class Terminal:
             with contextlib.suppress(termios.error, OSError):
                 termios.tcflush(self.fd_in, termios.TCIFLUSH)
                 termios.tcsetattr(self.fd_in, termios.TCSANOW, settings)  # type: ignore[arg-type]  # what tcgetattr gave
+
+
+def _is_in_background(fd: int) -> bool:
+    """Say whether another process group has the terminal; False where there is no such thing."""
+    try:
+        return os.tcgetpgrp(fd) != os.getpgrp()
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager

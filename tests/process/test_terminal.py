@@ -89,6 +89,51 @@ def test_killed_node_takes_its_screen_along_and_the_shell_has_its_terminal_back(
         seat.assert_restored()
 
 
+def state_of(pid: int) -> str:
+    """Return the kernel's letter for what a process does: T while it is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_join_in_the_background_is_a_member_and_shows_its_screen_in_the_foreground(
+    home: Path,
+) -> None:
+    arguments = ("--name", "here", "--bind", "127.0.0.1:0", "--data", str(home / "d"))
+    script = 'set -m; "$@" & read go; fg; echo "the shell goes on: $?"'
+    with Seat(home, "join", *arguments, shell=script) as seat:
+        wait_until(
+            lambda: any(state_of(pid) == "T" for pid in screens(seat)) or None,
+            TIMEOUT_S,
+            lambda: AssertionError("the screen does not wait"),
+        )
+        assert ENTER not in seat.shown
+        with Client(home / "d", timeout_s=10.0) as client:
+            assert client.call("status")["phase"] == "member"
+        seat.press(b"\n")
+        seat.read_until(b"members")
+        seat.press(b"\x03")
+        seat.read_until(b"the shell goes on: 0")
+        assert seat.wait() == 0
+        seat.assert_nothing_runs()
+
+
+def test_join_in_the_background_ends_with_its_waiting_screen(home: Path) -> None:
+    arguments = ("--name", "here", "--bind", "127.0.0.1:0", "--data", str(home / "d"))
+    script = 'set -m; "$@" & wait; echo "the shell goes on"'
+    with Seat(home, "join", *arguments, shell=script) as seat:
+        wait_until(
+            lambda: any(state_of(pid) == "T" for pid in screens(seat)) or None,
+            TIMEOUT_S,
+            lambda: AssertionError("the screen does not wait"),
+        )
+        with Client(home / "d", timeout_s=10.0) as client:
+            client.call("leave", reason="test")
+        seat.read_until(b"the shell goes on")
+        assert seat.wait() == 0
+        assert ENTER not in seat.shown
+        assert LEAVE not in seat.shown
+        seat.assert_nothing_runs()
+
+
 def test_node_logs_to_its_directory_while_the_screen_is_shown(home: Path, fleet: Fleet) -> None:
     with join(home, "--profile", "local") as seat:
         seat.read_until(b"members")
