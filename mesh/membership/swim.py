@@ -81,7 +81,6 @@ class Swim:
         self.table = table = MemberTable(identity.node_id)
         self.awareness = Awareness(config.lifeguard.health_max)
         self._news = news = Dissemination(config.retransmit_multiplier)
-        self.riders = news.riders  # rumours, for what the node sends beside membership
         self._outbox = outbox = Outbox(identity, table, news)
         order = ProbeOrder(rng)
         self.rumours = Rumours(
@@ -103,13 +102,6 @@ class Swim:
             awareness=self.awareness,
             rng=rng,
         )
-        self._vigil = Vigil(
-            config=config,
-            table=table,
-            rumours=self.rumours,
-            prober=self._prober,
-            awareness=self.awareness,
-        )
         self._build_meeting(
             rng,
             Wishes(seeds=seeds, expect=expect, is_name_given=is_name_given, remembered=remembered),
@@ -127,6 +119,14 @@ class Swim:
     def _build_meeting(self, rng: random.Random, wishes: Wishes) -> None:
         """Build what brings members together, and keeps them so."""
         config, table, news, outbox = self._config, self.table, self._news, self._outbox
+        self.riders = news.riders  # rumours, for what the node sends beside membership
+        self._vigil = Vigil(
+            config=config,
+            table=table,
+            rumours=self.rumours,
+            prober=self._prober,
+            awareness=self.awareness,
+        )
         self._gossip = Gossip(config=config, table=table, news=news, outbox=outbox, rng=rng)
         self._sync = Sync(
             config=config, table=table, rumours=self.rumours, news=news, outbox=outbox, rng=rng
@@ -158,6 +158,7 @@ class Swim:
             "dropped_newcomers": self.table.turned_away,
             "dropped_rumours": self._news.dropped,
             "dropped_relays": self._prober.dropped_relays,
+            "dropped_syncs": self._sync.dropped,
             "held_gossip": self._gossip.pace.held,
             "held_suspicions": self.rumours.pace.held,
             "held_refutations": self.rumours.refutation.pace.held,

@@ -6,7 +6,7 @@
                                  B: SyncDelta(what B knows better); both merge
 
 It repairs what gossip missed, and is how a stranger, or a member that was thought dead, is met. Every
-ping carries 32 bits of the sender's hash, so whoever missed some news notices within about a period;
+ping carries 16 bits of the sender's hash, so whoever missed some news notices within about a period;
 the exchange with a random member every sync interval is the net below.
 
 Source: anti-entropy repairs gossip [Demers §1.3]; hashing before exchanging is our own choice.
@@ -63,6 +63,9 @@ class Sync:
         self._rng = rng
         self._deadline: float | None = None
         self._open: dict[Address, None] = {}
+        self.dropped = 0
+        """Exchanges that were wished for while too many were under way."""
+
         self._compared_at = float("-inf")
 
     def start(self, now: float) -> None:
@@ -89,7 +92,10 @@ class Sync:
 
     def begin(self, address: Address) -> None:
         """Start an exchange with whoever is at `address`, unless one is under way or too many are."""
-        if address in self._open or len(self._open) >= SYNCS_MAX:
+        if address in self._open:
+            return
+        if len(self._open) >= SYNCS_MAX:
+            self.dropped += 1
             return
         self._open[address] = None
         root = SyncRoot(self._root)

@@ -39,6 +39,8 @@ def build_view(
     is_departing: bool,
 ) -> View:
     """Return the view at `now`. O(members + tasks shown)."""
+    done = work.view(now)
+    counters = {**counters, **done.counters}
     card = swim.identity.card
     mesh_id = swim.identity.mesh_id
     offset_s = config.unix_offset_s
@@ -72,7 +74,6 @@ def build_view(
         for member in known
     ]
     members.sort(key=lambda entry: (entry["name"], entry["node_id"]))
-    done = work.view(now)
     return View(node, members, done.tasks, done.task_counts, done.running)
 
 

@@ -38,6 +38,7 @@ class WorkView:
     tasks: list[dict[str, Any]]  # kept here, newest first, in short form
     task_counts: dict[str, int]  # all that are kept here, by state
     running: list[dict[str, Any]]  # runs here, whoever keeps it
+    counters: dict[str, int]  # what was given up for want of room
 
 
 class Work:
@@ -138,7 +139,10 @@ class Work:
 
     def view(self, now: float) -> WorkView:  # noqa: ARG002 - every machine's view takes it
         """Return what this node keeps and runs."""
-        return WorkView(*self._keeping.view(), self._owner.running())
+        tasks, task_counts, counters = self._keeping.view()
+        return WorkView(
+            tasks, task_counts, self._owner.running(), {**counters, **self._owner.counters}
+        )
 
     def stop(self, now: float) -> list[Outgoing]:
         """Take no more work and stop what runs; keepers hear that their attempts are released.

@@ -155,9 +155,14 @@ class Keeping:
             return [], {**(self._show.task(task) if task else {}), "watch_error": error}
         return pieces, self._show.task(task) if task is not None and task.is_terminal else None
 
-    def view(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
-        """Return the newest tasks in short form, and how many are in each state."""
-        return list(self._show.newest(self._config.view_tasks_max)), self._show.counts()
+    def view(self) -> tuple[list[dict[str, Any]], dict[str, int], dict[str, int]]:
+        """Return the newest tasks in short form, how many are in each state, and what made room for others."""
+        given_up = {
+            "dropped_output_bytes": self._output.dropped_bytes,
+            "forgotten_tasks": self._table.forgotten,
+        }
+        tasks = list(self._show.newest(self._config.view_tasks_max))
+        return tasks, self._show.counts(), given_up
 
     def stop(self) -> list[Step]:
         """Accept and offer nothing more, and say what is lost with this node."""

@@ -74,6 +74,7 @@ class OutputStore:
 
     config: WorkConfig
     held_bytes: int = 0
+    dropped_bytes: int = 0  # that somebody might still have wanted, of all tasks there were
     logs: dict[str, OutputLog] = field(default_factory=dict)
     watchers: dict[int, Watcher] = field(default_factory=dict)
     _finished: OrderedDict[str, None] = field(default_factory=OrderedDict)
@@ -110,7 +111,7 @@ class OutputStore:
             return None
         log.output_bytes += len(data)
         if not is_room:
-            log.dropped_bytes += len(data)
+            self._drop(log, data)
             return []
         waiting = [w.watcher_id for w in log.watchers.values() if w.place == log.end]
         log.pieces.append((stream, data))
@@ -189,7 +190,7 @@ class OutputStore:
         for number in range(log.first, log.first + count):
             _, data = log.pieces.popleft()
             if number >= log.taken:
-                log.dropped_bytes += len(data)
+                self._drop(log, data)
         log.first += count
         self.held_bytes -= log.held_bytes - left
         log.held_bytes = left
@@ -213,6 +214,10 @@ class OutputStore:
             other = self.logs[task_id]
             self._shrink(other, other.held_bytes - (self.held_bytes - target))
         return self.held_bytes <= target
+
+    def _drop(self, log: OutputLog, data: bytes) -> None:
+        log.dropped_bytes += len(data)
+        self.dropped_bytes += len(data)
 
     def _clear(self, log: OutputLog) -> None:
         self.held_bytes -= log.held_bytes

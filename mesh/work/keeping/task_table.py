@@ -34,6 +34,7 @@ class TaskTable:
     counts: dict[TaskState, int] = field(default_factory=lambda: dict.fromkeys(TaskState, 0))
     by_node: dict[NodeId, dict[str, None]] = field(default_factory=dict)  # asked or leased there
     finished: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    forgotten: int = 0  # finished tasks that made room for others
     submitted: int = 0
 
     @property
@@ -175,6 +176,7 @@ class TaskTable:
                 del self.by_node[node_id]
 
     def _forget_oldest(self) -> None:
+        self.forgotten += 1
         task_id, _ = self.finished.popitem(last=False)
         task = self.tasks.pop(task_id)
         self.counts[task.state] -= 1

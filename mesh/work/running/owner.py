@@ -32,7 +32,7 @@ from mesh.wire.work_messages import (
 from mesh.work.config import WorkConfig
 from mesh.work.post import Post, Step
 from mesh.work.running.rest import Rest
-from mesh.work.running.run import Run, RunKey
+from mesh.work.running.run import Run, RunKey, orphan_warning
 from mesh.work.running.slots import Slots
 
 Tag: TypeAlias = tuple[Hashable, ...]
@@ -68,6 +68,7 @@ class Owner:
         self._ended: OrderedDict[RunKey, None] = OrderedDict()  # runs that nobody needs any more
         self._timers: Timers[int] = Timers()
         self._rest = Rest()
+        self._dropped_reports = 0
         self.living = 0
         """Runs whose process has not ended. Invariant: those without `exit`."""
 
@@ -80,6 +81,14 @@ class Owner:
     def used(self) -> int:
         """Slots that runs hold: until their process has ended and their output is with its keeper."""
         return self._slots.used
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What was given up for want of room: reports without a keeper, places in the line for a slot."""
+        return {
+            "dropped_reports": self._dropped_reports,
+            "dropped_waiters": self._slots.turned_away,
+        }
 
     def handle_message(self, now: float, sender: NodeId, message: object) -> Handled:
         """Take one of REQUESTS and return its answer."""
@@ -109,7 +118,7 @@ class Owner:
         self.living -= 1
         steps = self._judge_start(now, run, event)
         if run.is_orphan and not run.is_stale:
-            steps.append(_orphan_warning(run))
+            steps.append(orphan_warning(run))
         return steps + self._advance(now, run)
 
     def handle_reply(self, now: float, tag: Tag, reply: object | None) -> list[Step]:
@@ -157,7 +166,7 @@ class Owner:
                 run.is_sending = False
                 steps += self._drop_pending(run)
                 if run.exit is not None and not run.is_stale:
-                    steps.append(_orphan_warning(run))
+                    steps.append(orphan_warning(run))
                 steps += self._advance(now, run)
         return steps + self._tell(now)
 
@@ -355,6 +364,7 @@ class Owner:
             self._orphans[run.run_id] = None
             if len(self._orphans) > self._config.remembered_max:
                 self._end(self._runs[next(iter(self._orphans))])
+                self._dropped_reports += 1
         return steps + (self._tell(now) if is_freed else [])
 
     def _send(self, run: Run) -> list[Step]:
@@ -384,17 +394,3 @@ class Owner:
     def _tell(self, now: float) -> list[Step]:
         """Tell the first in the line of free slots."""
         return [Post(keeper, SlotsFree(1)) for keeper in self._slots.take_told(now)]
-
-
-def _orphan_warning(run: Run) -> Emit:
-    code = 0 if run.exit is None else run.exit.exit_code
-    return Emit(
-        Event(
-            kind=EventKind.WARN,
-            member_id=run.keeper,
-            member=run.keeper_name,
-            task_id=run.spec.task_id,
-            detail=f"attempt {run.attempt} ended with exit code {code}, but its keeper {run.keeper_name} "
-            "is gone: nobody takes the report",
-        )
-    )

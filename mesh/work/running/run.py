@@ -14,6 +14,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from mesh.core.effects import Emit
+from mesh.core.events import Event, EventKind
 from mesh.core.ids import NodeId
 from mesh.core.process import ProcessExit
 from mesh.wire.work_messages import OutputPiece, Released, Report, Spec
@@ -67,3 +69,18 @@ class Run:
             return Released(task_id, self.attempt, self.released_because[:2000])
         code, error = self.exit.exit_code & 0xFF, self.exit.error[:2000]
         return Report(task_id, self.attempt, code, error, min(free_slots, 0xFFFF))
+
+
+def orphan_warning(run: Run) -> Emit:
+    """Return what people are told of a run that ended with nobody to report to."""
+    code = 0 if run.exit is None else run.exit.exit_code
+    return Emit(
+        Event(
+            kind=EventKind.WARN,
+            member_id=run.keeper,
+            member=run.keeper_name,
+            task_id=run.spec.task_id,
+            detail=f"attempt {run.attempt} ended with exit code {code}, but its keeper {run.keeper_name} "
+            "is gone: nobody takes the report",
+        )
+    )

@@ -31,6 +31,7 @@ class Slots:
     waiting: dict[NodeId, None] = field(default_factory=dict)
     told: dict[NodeId, float] = field(default_factory=dict)  # until when the slot is held
     is_closed: bool = False  # nobody gets one just now
+    turned_away: int = 0  # keepers that found the line full
 
     @property
     def free(self) -> int:
@@ -70,8 +71,10 @@ class Slots:
     def note(self, keeper: NodeId) -> None:
         """Put a keeper at the end of the line, if it is not in it; a full line stays as it is."""
         self.told.pop(keeper, None)
-        if len(self.waiting) < self.config.waiters_max:
+        if keeper in self.waiting or len(self.waiting) < self.config.waiters_max:
             self.waiting.setdefault(keeper)
+        else:
+            self.turned_away += 1
 
     def forget(self, keepers: Iterable[NodeId]) -> None:
         """Take keepers out of the line."""

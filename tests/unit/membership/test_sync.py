@@ -103,6 +103,7 @@ def test_exchanges_under_way_are_bounded_and_all_end(pump: Pump) -> None:
         stranger = Packet(stray.mesh_id, node_id(number), stray.messages)
         pump._carry_out(first, first.swim.handle_packet(pump.now, address(number), stranger))
     assert len(first.swim._sync._open) == SYNCS_MAX
+    assert first.swim.counters["dropped_syncs"] >= 40 - SYNCS_MAX
     pump.run(3 * pump.config.exchange_timeout_s)
     assert len(first.swim._sync._open) == 0
 

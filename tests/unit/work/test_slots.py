@@ -38,6 +38,7 @@ def test_one_keeper_stands_in_the_line_once_and_the_line_is_bounded() -> None:
     mine = slots(5)
     for keeper in (A, A, B, C):
         mine.note(keeper)
+    assert mine.turned_away == 1
     assert mine.take_told(0.0) == [A, B]
 
 

@@ -66,6 +66,7 @@ def test_the_oldest_finished_tasks_are_forgotten() -> None:
     tasks = [pump.submit(1, job(0.1)) for _ in range(6)]
     pump.run(5.0)
     assert list(pump[1].work._keeping._table.tasks) == tasks[3:]
+    assert pump[1].work.view(pump.now).counters["forgotten_tasks"] == 3
 
 
 def test_a_leaving_node_accepts_nothing_and_says_what_ends_with_it() -> None:

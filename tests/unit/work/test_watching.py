@@ -127,6 +127,10 @@ def test_without_a_watcher_the_oldest_output_is_dropped_and_counted() -> None:
     result = pump.task(1, task_id)["result"]
     assert result["output_bytes"] == 5007
     assert result["output_dropped_bytes"] > 4000
+    assert (
+        pump[1].work.view(pump.now).counters["dropped_output_bytes"]
+        == result["output_dropped_bytes"]
+    )
     assert result["stdout_tail"].endswith("xthe end")
 
 
