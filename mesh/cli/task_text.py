@@ -6,26 +6,20 @@ points to; an **attempt** is one run of it, on one **node**.
 
 from __future__ import annotations
 
+import time
 from typing import Any, Final
 
 from mesh.cli.hints import shell_line
-from mesh.cli.text import facts, since, table
+from mesh.cli.text import clock, facts, since, table
 from mesh.core.time import format_duration
-
-CAUSES: Final = {
-    "first": "first run",
-    "crash": "crash",
-    "released": "released",
-    "lapse": "lapse",
-}
-"""Why an attempt was started."""
+from mesh.work.words import attempt_reason, stretch
 
 _COMMAND_CHARS: Final = 60
 
 
 def task_table(tasks: list[dict[str, Any]]) -> str:
     """Return the list of tasks."""
-    headings = ("ID", "STATE", "AGE", "KEEPER", "NODE", "ATTEMPT", "EXIT", "COMMAND")
+    headings = ("ID", "STATE", "TIME", "KEEPER", "NODE", "ATTEMPT", "EXIT", "COMMAND")
     return table(headings, [_row(task) for task in tasks])
 
 
@@ -35,13 +29,26 @@ def _row(task: dict[str, Any]) -> tuple[object, ...]:
     return (
         task["id"],
         task["state"],
-        since(task["created"]),
+        _time(task),
         task["keeper"],
         task["owner"] or "-",
         task["attempt"] or "-",
         "-" if result is None or result["exit_code"] is None else result["exit_code"],
         command if len(command) <= _COMMAND_CHARS else f"{command[: _COMMAND_CHARS - 1]}…",
     )
+
+
+def _time(task: dict[str, Any]) -> str:
+    """Return how long the task has waited, runs, or ran."""
+    attempts = task["attempts"]
+    begin, end = stretch(
+        task["state"],
+        created=task["created"],
+        started=task["started"],
+        ended=task["ended"],
+        lost=attempts[-1]["ended"] if attempts else None,
+    )
+    return "-" if begin is None else format_duration((end or time.time()) - begin)
 
 
 def task_facts(task: dict[str, Any]) -> str:
@@ -67,8 +74,8 @@ def task_facts(task: dict[str, Any]) -> str:
             lines.append(("hint", meant))
         how = f" (mesh task {task['id']} --output)" if result["output_bytes"] else ""
         lines.append(("output", f"{result['output_bytes']} bytes{how}"))
-    attempts = table(("ATTEMPT", "NODE", "CAUSE", "TOOK", "EXIT", "ERROR"), _attempt_rows(task))
-    return f"{facts(lines)}\n\n{attempts}"
+    headings = ("ATTEMPT", "NODE", "BEGAN", "TOOK", "END", "WHY THERE", "ERROR")
+    return f"{facts(lines)}\n\n{table(headings, _attempt_rows(task))}"
 
 
 def _attempt_rows(task: dict[str, Any]) -> list[tuple[object, ...]]:
@@ -83,9 +90,10 @@ def _attempt_rows(task: dict[str, Any]) -> list[tuple[object, ...]]:
             (
                 attempt["number"],
                 attempt["node"],
-                CAUSES.get(attempt["cause"], attempt["cause"]),
+                "-" if started is None else clock(started),
                 took,
-                "-" if code is None else code,
+                "runs" if ended is None else "cut off" if code is None else f"exit {code}",
+                attempt_reason(attempt["cause"]),
                 attempt["error"] or "-",
             )
         )

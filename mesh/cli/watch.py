@@ -46,7 +46,7 @@ def show_members(options: argparse.Namespace) -> int:
 
     with local_node(options) as client:
         phase = client.call("status")["phase"]
-        members = sorted(client.call("members"), key=lambda m: (natural(m["name"]), m["node_id"]))
+        members = sorted(client.call("members"), key=lambda m: natural(m["name"]))
     if options.json:
         print_json(members)
     else:

@@ -30,10 +30,10 @@ WORDS: Final = """\
 home     the member that the task's key points to: it is asked first, others when it is busy
 keeper   the node that accepted the task, and keeps its record in memory
 attempt  one run of the task on one node; its cause is why it was started:
-           first run  nothing ran before it
-           crash      the node before was declared dead, or restarted
-           released   the node before left, or ran short of something
-           lapse      the node before no longer answers for its attempt
+           first run                  nothing ran before it
+           the node before died       it was declared dead, or restarted
+           the node before let it go  it left, or ran short of something
+           the node before did not answer for it
 """
 
 

@@ -11,7 +11,7 @@ from rich.segment import Segment
 
 from mesh.tui.board import Board
 from mesh.tui.cells import Line
-from mesh.tui.filters import EVENT_FIELDS, matching
+from mesh.tui.filters import EVENT_FIELDS, EVENT_WORDS, matching, slip
 from mesh.tui.palette import DIM, EVENT_MARKS, PLAIN, RED, TASK_MARKS, UNKNOWN, Mark
 from mesh.tui.pane import Stance, count_note, fill, list_lines
 from mesh.tui.rows import EventRow
@@ -59,7 +59,10 @@ class EventsPane:
     def render(self, width: int, height: int) -> list[Line]:
         """Draw the events."""
         if not self.rows:
-            text = "no event matches" if self.board.events else "nothing has happened yet"
+            wrong = slip(self.stance.filter, EVENT_FIELDS, EVENT_WORDS)
+            text = (
+                (wrong or "no event matches") if self.board.events else "nothing has happened yet"
+            )
             return fill([[Segment(text, DIM)]], width, height)
         return list_lines(
             self.rows,

@@ -1,14 +1,16 @@
 """The filter line: words that a row must hold, `state:dead` to look into one field, `!word` for rows without it.
 
-All words must match; case does not matter. Unknown fields match nothing, so that a slip shows at once.
+All words must match; case does not matter. Unknown fields match nothing, so that a slip shows at once,
+and `slip` says what could have been meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from mesh.core.events import EventKind
 from mesh.tui.rows import EventRow, MemberRow, TaskRow
 from mesh.tui.sentences import sentence
 
@@ -31,8 +33,8 @@ MEMBER_FIELDS: Final[Fields[MemberRow]] = {
 TASK_FIELDS: Final[Fields[TaskRow]] = {
     "id": lambda t: t.id,
     "state": lambda t: t.state,
-    "on": lambda t: t.owner,
-    "kept": lambda t: t.keeper,
+    "node": lambda t: t.owner,
+    "keeper": lambda t: t.keeper,
     "queue": lambda t: t.queue,
     "exit": lambda t: "" if t.exit_code is None else str(t.exit_code),
     "command": lambda t: t.command,
@@ -47,6 +49,11 @@ EVENT_FIELDS: Final[Fields[EventRow]] = {
     "task": lambda e: e.task_id,
     "text": lambda e: " ".join((*sentence(e), *e.evidence)),
 }
+
+MEMBER_WORDS: Final = {"state": ("alive", "suspect", "dead", "left")}
+TASK_WORDS: Final = {"state": ("ready", "leased", "done", "failed", "cancelled")}
+EVENT_WORDS: Final = {"kind": tuple(kind.value for kind in EventKind)}
+"""Fields that hold one of a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,17 @@ def matching(rows: Sequence[Row], fields: Fields[Row], line: str) -> Sequence[Ro
     if not words:
         return rows
     return [row for row in rows if _matches(row, fields, words)]
+
+
+def slip(line: str, fields: Iterable[str], words: Mapping[str, Sequence[str]]) -> str:
+    """Return which field or word of the filter `line` there is none of, and which there are; "" without a slip."""
+    for word in map(_word, line[:FILTER_CHARS_MAX].lower().split()):
+        if word.field and word.field not in fields:
+            return f"no field {word.field}: {', '.join(fields)}"
+        known = words.get(word.field, ())
+        if known and not any(word.text in one for one in known):
+            return f"no {word.field} {word.text}: {', '.join(known)}"
+    return ""
 
 
 def _word(text: str) -> _Word:

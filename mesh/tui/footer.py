@@ -20,7 +20,7 @@ _ON_PAGE: Final = (
     ("?", "help"),
 )
 _TYPING: Final = (("enter", "keep"), ("esc", "clear"))
-_EXAMPLES: Final = ("state:dead  zone=eu  !n3", "state:failed  on:n2", "kind:dead  n3")
+_EXAMPLES: Final = ("state:dead  zone=eu  !n3", "state:failed  node:n2", "kind:dead  n3")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ _KEYS: Final = (
     ("↑ ↓  j k", "move the cursor, scroll"),
     ("PgUp PgDn", "scroll by a page"),
     ("g G", "to the top, to the end"),
-    ("enter", "open the row: why, tries, output"),
+    ("enter", "open: why, attempts, output"),
     ("← →", "there: the row before, after"),
     ("esc", "back; clear the filter"),
     ("/", "only rows with: word state:dead"),
@@ -49,7 +49,7 @@ _MEMBERS: Final = (
 
 _TASKS: Final = (
     ("ready", "waits for a slot"),
-    ("leased", "runs; see ON"),
+    ("leased", "runs; see NODE"),
     ("done", "ended well"),
     ("failed", "see EXIT, or open it"),
     ("cancelled", "called off"),

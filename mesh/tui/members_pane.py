@@ -16,7 +16,7 @@ from mesh.core.time import format_duration
 from mesh.tui.board import Board
 from mesh.tui.cells import Line, fit, fit_middle, line_width, milliseconds
 from mesh.tui.columns import Column, Layout, lay_out
-from mesh.tui.filters import MEMBER_FIELDS, matching
+from mesh.tui.filters import MEMBER_FIELDS, MEMBER_WORDS, matching, slip
 from mesh.tui.orders import MEMBER_ORDERS
 from mesh.tui.palette import (
     BOLD,
@@ -93,7 +93,8 @@ class MembersPane:
             has_cursor=self.stance.has_cursor,
         )
         if not self.rows and rows:
-            text = "no member matches" if self.board.members else "no members yet"
+            wrong = slip(self.stance.filter, MEMBER_FIELDS, MEMBER_WORDS)
+            text = (wrong or "no member matches") if self.board.members else "no members yet"
             rows[0] = [Segment(text, DIM)]
         return fill([layout.titles(order.column, arrow), *rows], width, height)
 

@@ -75,5 +75,5 @@ MEMBER_ORDERS: Final[tuple[Order[MemberRow], ...]] = (
 TASK_ORDERS: Final[tuple[Order[TaskRow], ...]] = (
     Order(name="state", column="STATE"),
     Order(name="time", column="TIME", value=lambda t, at: t.lasting_s(at), is_descending=True),
-    Order(name="owner", column="ON", value=lambda t, _at: natural(t.owner) if t.owner else None),
+    Order(name="node", column="NODE", value=lambda t, _at: natural(t.owner) if t.owner else None),
 )

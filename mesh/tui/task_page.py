@@ -1,9 +1,11 @@
-"""A task's page: how it stands, every try with its node and its end, and the last of its output."""
+"""A task's page: how it stands, every attempt with its node and its end, and the last of its output."""
 
 from __future__ import annotations
 
 from datetime import tzinfo
+from typing import Final
 
+from rich.cells import cell_len
 from rich.segment import Segment
 
 from mesh.core.time import format_duration
@@ -16,6 +18,9 @@ from mesh.tui.reading import Json, listing, mapping, number, prose, text, whole
 from mesh.tui.rows import TaskRow
 from mesh.work.words import attempt_reason
 
+_NODE_CELLS_MAX: Final = 16
+_TAILS: Final = {"stdout_tail": "output", "stderr_tail": "errors"}
+
 
 def task_page(board: Board, task: TaskRow, width: int, zone: tzinfo | None) -> list[Line]:
     """Return the lines of a task's page."""
@@ -24,7 +29,7 @@ def task_page(board: Board, task: TaskRow, width: int, zone: tzinfo | None) -> l
         lines += paragraph(task.note, width, RED if task.state == "failed" else PLAIN, indent="  ")
     lines += heading("command")
     lines += paragraph(task.command, width)
-    lines += heading("tries")
+    lines += heading("attempts")
     lines += _attempts(board, task, zone)
     lines += _output(task, width)
     lines += heading("what it is")
@@ -58,10 +63,14 @@ def _attempts(board: Board, task: TaskRow, zone: tzinfo | None) -> list[Line]:
     attempts = [mapping(item) for item in listing(task.source.get("attempts"))]
     if not attempts:
         return [[Segment(_who_knows(task), DIM)]]
-    titles = f"{'TRY':>3}  {'ON':<16}  {'BEGAN':<8}  {'TOOK':>6}  {'END':<12}  WHY THERE"
+    cells = min(_NODE_CELLS_MAX, max(4, *(cell_len(text(one, "node")) for one in attempts)))
+    titles = f"{'ATTEMPT':>7}  {'NODE':<{cells}}  {'BEGAN':<8}  {'TOOK':>6}  {'END':<12}  WHY THERE"
     return [
         [Segment(titles, COLUMN)],
-        *(_attempt(board, attempt, number_, zone) for number_, attempt in enumerate(attempts, 1)),
+        *(
+            _attempt(board, attempt, (number_, cells), zone)
+            for number_, attempt in enumerate(attempts, 1)
+        ),
     ]
 
 
@@ -75,7 +84,9 @@ def _who_knows(task: TaskRow) -> str:
     return f"{keeper} knows them: it keeps the task"
 
 
-def _attempt(board: Board, attempt: Json, position: int, zone: tzinfo | None) -> Line:
+def _attempt(board: Board, attempt: Json, place: tuple[int, int], zone: tzinfo | None) -> Line:
+    """Return the line of an attempt; `place` is its position, and the cells of its node's name."""
+    position, cells = place
     started, ended = number(attempt, "started"), number(attempt, "ended")
     took = format_duration((ended or board.at) - started) if started else "-"
     exit_code, error = whole(attempt, "exit_code"), text(attempt, "error")
@@ -83,8 +94,8 @@ def _attempt(board: Board, attempt: Json, position: int, zone: tzinfo | None) ->
     style = PLAIN if not ended or exit_code == 0 else RED
     began = clock(started, zone) if started else "-"
     return [
-        Segment(f"{whole(attempt, 'number') or position:>3}  "),
-        Segment(fit(text(attempt, "node") or "-", 16) + "  "),
+        Segment(f"{whole(attempt, 'number') or position:>7}  "),
+        Segment(fit(text(attempt, "node") or "-", cells) + "  "),
         Segment(f"{began:<8}  {took:>6}  ", DIM),
         Segment(f"{end:<12}  ", style),
         Segment(attempt_reason(text(attempt, "cause")), DIM),
@@ -95,18 +106,36 @@ def _attempt(board: Board, attempt: Json, position: int, zone: tzinfo | None) ->
 def _output(task: TaskRow, width: int) -> list[Line]:
     result = mapping(task.source.get("result"))
     lines: list[Line] = []
-    for key, name in (("stdout_tail", "output"), ("stderr_tail", "errors")):
+    for key, name in _TAILS.items():
         tail = prose(result, key)
         if tail:
             lines += heading(f"the last of its {name}")
             for piece in tail:
                 lines += paragraph(piece, width)
+    hint = _where_output_is(task, result)
+    return [*lines, [Segment(hint, DIM)]] if hint else lines
+
+
+def _where_output_is(task: TaskRow, result: Json) -> str:
+    """Return how to see what the page does not show of the output, "" when there is nothing to see."""
+    if task.is_keeper_gone:
+        return ""
+    where = f"at {task.keeper}, " if task.is_guest else ""
+    if task.state == "leased":
+        return f"{where}mesh task {task.id} --output follows what it writes"
     total = whole(result, "output_bytes")
-    if total:
-        lines.append(
-            [Segment(f"{total} bytes in all; mesh task {task.id} --output shows more", DIM)]
-        )
-    return lines
+    if not total:
+        return ""
+    if sum(_bytes_least(result.get(key)) for key in _TAILS) >= total:
+        return f"{total} bytes, all shown"
+    return f"{total} bytes in all; mesh task {task.id} --output shows more"
+
+
+def _bytes_least(tail: object) -> int:
+    """Return how many bytes this is the text of, at least: what was no text may have been one byte or more."""
+    if not isinstance(tail, str):
+        return 0
+    return len(tail) if "\ufffd" in tail else len(tail.encode("utf-8", "replace"))
 
 
 def _pairs(task: TaskRow, zone: tzinfo | None) -> list[tuple[str, Line]]:
@@ -118,10 +147,10 @@ def _pairs(task: TaskRow, zone: tzinfo | None) -> list[tuple[str, Line]]:
     return [
         ("queue", plain(task.queue)),
         ("key", plain(text(source, "key"))),
-        ("kept by", plain(task.keeper)),
+        ("keeper", plain(task.keeper)),
         ("home", plain(text(source, "home"))),
         ("created", at(task.created)),
         ("started", at(task.started)),
         ("ended", at(task.ended)),
-        ("tries", plain(task.attempt)),
+        ("attempts", plain(task.attempt)),
     ]

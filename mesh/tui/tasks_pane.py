@@ -14,7 +14,7 @@ from mesh.core.time import format_duration
 from mesh.tui.board import TASK_STATES, Board
 from mesh.tui.cells import Line, fit, fit_line, fit_middle
 from mesh.tui.columns import Column, lay_out
-from mesh.tui.filters import TASK_FIELDS, matching
+from mesh.tui.filters import TASK_FIELDS, TASK_WORDS, matching, slip
 from mesh.tui.orders import TASK_ORDERS
 from mesh.tui.palette import DIM, PLAIN, TASK_BLOCKS, TASK_MARKS, UNKNOWN
 from mesh.tui.pane import Stance, count_note, fill, list_lines
@@ -75,7 +75,8 @@ class TasksPane:
         counts = counts_line(self.board.shown_counts, width)
         if not self.rows:
             hint = _HINT_OF_MANY if _has_others(self.board) else _HINT
-            text = "no task matches" if self.board.tasks else hint
+            wrong = slip(self.stance.filter, TASK_FIELDS, TASK_WORDS)
+            text = (wrong or "no task matches") if self.board.tasks else hint
             return fill([counts, [Segment(text, DIM)]], width, height)
         layout = lay_out(_columns(self.board.at), self.rows, width)
         sorting = self.stance.sorting
@@ -146,8 +147,8 @@ def _columns(at: float) -> list[Column[TaskRow]]:
     return [
         Column(title="ID", cell=_id, text=lambda t: t.id, width_min=12, width_max=20),
         Column(title="STATE", cell=_state, width_min=11),
-        Column(title="ON", cell=_owner, text=lambda t: t.owner, width_min=8, width_max=20),
-        Column(title="TRY", cell=_attempt, width_min=3, rank=2, align="right"),
+        Column(title="NODE", cell=_owner, text=lambda t: t.owner, width_min=8, width_max=20),
+        Column(title="ATTEMPT", cell=_attempt, width_min=7, rank=2, align="right"),
         Column(
             title="TIME",
             cell=lambda t, width: _time(t, width, at),
@@ -157,7 +158,7 @@ def _columns(at: float) -> list[Column[TaskRow]]:
         ),
         Column(title="EXIT", cell=_exit, width_min=4, rank=4, align="right"),
         Column(
-            title="KEPT BY",
+            title="KEEPER",
             cell=_keeper,
             text=lambda t: t.keeper + " (gone)" * t.is_keeper_gone,
             width_min=8,
@@ -168,7 +169,7 @@ def _columns(at: float) -> list[Column[TaskRow]]:
             title="COMMAND",
             cell=_command,
             text=lambda t: f"{t.command}  {t.note}",
-            width_min=30,
+            width_min=26,
             width_max=400,
         ),
     ]

@@ -138,12 +138,40 @@ def failed_task() -> dict[str, object]:
 def test_page_of_a_task_shows_every_try_and_the_last_of_its_output() -> None:
     board = board_of([], tasks=[failed_task()])
     text = page(board, "2", "enter")
-    assert "1  n3                07:59:00     30s  cut off       first run  n3 died" in text
-    assert "2  n2                07:59:31     20s  exit 3        the node before died" in text
+    assert "1  n3    07:59:00     30s  cut off       first run  n3 died" in text
+    assert "2  n2    07:59:31     20s  exit 3        the node before died" in text
     text += page(board, "2", "enter", "page_down")
     assert "│ two \\x1b[31m" in text
     assert "│ no such file" in text
     assert "5000 bytes in all; mesh task k3j5 --output shows more" in text
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        (
+            {
+                "state": "done",
+                "result": {"output_bytes": 6, "stdout_tail": "one\n", "stderr_tail": "é"},
+            },
+            "6 bytes, all shown",
+        ),
+        (
+            {"state": "done", "result": {"output_bytes": 7, "stdout_tail": "\ufffdne\n"}},
+            "7 bytes in all; mesh task t1 --output shows more",
+        ),
+        ({"state": "leased"}, "mesh task t1 --output follows what it writes"),
+    ],
+)
+def test_page_says_where_the_rest_of_the_output_is(task: dict[str, object], said: str) -> None:
+    board = board_of([], tasks=[task_json("t1", "done") | task])
+    assert f"│ {said} " in page(board, "2", "enter")
+
+
+def test_output_of_a_task_that_another_keeps_is_asked_for_there() -> None:
+    board = board_of([member_json(1)], running=[guest("b"), guest("c", is_orphan=True)])
+    assert "at n2, mesh task b --output follows what it writes" in page(board, "2", "enter")
+    assert "--output" not in page(board, "2", "down", "enter")
 
 
 def test_task_that_was_taken_back_waits_since_then() -> None:

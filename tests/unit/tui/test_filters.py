@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.tui.filters import MEMBER_FIELDS, TASK_FIELDS, matching
+from mesh.tui.board import TASK_STATES
+from mesh.tui.filters import MEMBER_FIELDS, MEMBER_WORDS, TASK_FIELDS, TASK_WORDS, matching, slip
 from mesh.tui.orders import MEMBER_ORDERS, TASK_ORDERS
 from mesh.tui.rows import MemberRow, TaskRow
+from mesh.wire.records import State
+from mesh.work.keeping.task import TaskState
 from tests.unit.tui.boards import AT, member_json, task_json
 
 MEMBERS = [
@@ -47,8 +50,29 @@ def test_tasks_are_found_by_node_exit_code_and_command() -> None:
         TaskRow.read(task_json("a", "done", owner="n7")),
         TaskRow.read(task_json("b", "failed", argv=["rm", "x"], result={"exit_code": 3})),
     ]
-    for line, found in [("on:n7", "a"), ("exit:3", "b"), ("command:rm", "b"), ("gzip", "a")]:
+    for line, found in [("node:n7", "a"), ("exit:3", "b"), ("command:rm", "b"), ("gzip", "a")]:
         assert [task.id for task in matching(tasks, TASK_FIELDS, line)] == [found]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("/foo:bar", ""),  # no word before the colon
+        ("x foo:bar", "no field foo: id, state, node, keeper, queue, exit, command, note"),
+        ("!state:waiting", "no state waiting: ready, leased, done, failed, cancelled"),
+        ("state:lea node:n7 10.0.0.1:80", ""),
+        ("state:", ""),
+    ],
+)
+def test_slip_in_a_filter_is_told_with_what_there_is(line: str, said: str) -> None:
+    assert slip(line, TASK_FIELDS, TASK_WORDS) == said
+
+
+def test_words_of_fields_are_those_of_the_mesh() -> None:
+    assert MEMBER_WORDS["state"] == tuple(
+        state.word for state in State if state is not State.FORGOTTEN
+    )
+    assert TASK_WORDS["state"] == TASK_STATES == tuple(state.value for state in TaskState)
 
 
 @pytest.mark.parametrize(

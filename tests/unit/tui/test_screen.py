@@ -24,10 +24,10 @@ SMALL_80X24 = """\
 │ n2 ▲ busiest 127.0.0.1:7947 ● alive        2m00s 0.50ms ▮▮▮▮ 4/4 ▮▮▮▮▮  130% │
 ├─ tasks ─ 43 kept here, the latest 3 listed ──────────────────────────────────┤
 │ ◌ 1 ready   ▸ 1 leased   ✓ 41 done   ✗ 0 failed   ⊘ 0 cancelled   ░▒████████ │
-│ ID           STATE       ON       TRY   TIME COMMAND                         │
-│ k3j5m7p9q0r1 ▸ leased    n2         2  1m00s gzip -9 'a file'                │
-│ k3j5m7p9q0r2 ◌ ready     -          1  1m30s gzip -9 'a file'  no slot is f… │
-│ k3j5m7p9q0r3 ✓ done      n2         1    45s gzip -9 'a file'                │
+│ ID           STATE       NODE     ATTEMPT   TIME COMMAND                     │
+│ k3j5m7p9q0r1 ▸ leased    n2             2  1m00s gzip -9 'a file'            │
+│ k3j5m7p9q0r2 ◌ ready     -              1  1m30s gzip -9 'a file'  no slot … │
+│ k3j5m7p9q0r3 ✓ done      n2             1    45s gzip -9 'a file'            │
 │                                                                              │
 │                                                                              │
 ├─ events ─ 4 ─────────────────────────────────────────────────────────────────┤
@@ -54,9 +54,9 @@ SMALL_200X60_TOP = """\
 │ n2 ▲ busiest  127.0.0.1:7947  ● alive         2m00s  0.50ms  ▮▮▮▮ 4/4  ▮▮▮▮▮▮▮▮  130%  general    default  0000000000000002  0.1.0    zone=eu                                                        │
 ├─ tasks ─ 43 kept here, the latest 3 listed ────────────────────────────────────────────────────────────────┬─ events ─ 4 ────────────────────────────────────────────────────────────────────────────┤
 │ ◌ 1 ready   ▸ 1 leased   ✓ 41 done   ✗ 0 failed   ⊘ 0 cancelled   ░▒██████████████████████████████████████ │ 07:59:40 ✗ n1 saw n3 dead (silent)  no ack for 3.2 s                                    │
-│ ID            STATE        ON        TRY    TIME  EXIT  KEPT BY   COMMAND                                  │ 07:59:36 ◐ n1 suspects n3  no ack for 3.2 s                                             │
-│ k3j5m7p9q0r1  ▸ leased     n2          2   1m00s     -  n1        gzip -9 'a file'                         │ 07:58:21 + n1 met n3                                                                    │
-│ k3j5m7p9q0r2  ◌ ready      -           1   1m30s     -  n1        gzip -9 'a file'  no slot is free        │ 07:58:20 + n1 met n2                                                                    │
+│ ID            STATE        NODE      ATTEMPT    TIME  EXIT  KEEPER    COMMAND                              │ 07:59:36 ◐ n1 suspects n3  no ack for 3.2 s                                             │
+│ k3j5m7p9q0r1  ▸ leased     n2              2   1m00s     -  n1        gzip -9 'a file'                     │ 07:58:21 + n1 met n3                                                                    │
+│ k3j5m7p9q0r2  ◌ ready      -               1   1m30s     -  n1        gzip -9 'a file'  no slot is free    │ 07:58:20 + n1 met n2                                                                    │
 """
 
 
