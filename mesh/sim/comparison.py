@@ -108,15 +108,16 @@ _Trial = dict[str, Harm]  # what each variant did in one cell of one seed
 
 
 def compare(runs: Iterable[Run]) -> Comparison:
-    """Pool the runs; a cell of a seed that not every variant has run is left out."""
+    """Pool the runs; what not every variant has run, in one cell of one seed, is left out."""
     trials: dict[Anomalies, dict[int, _Trial]] = {}
     for run in runs:
         job = run.job
         trials.setdefault(job.anomalies, {}).setdefault(job.seed, {})[job.variant] = run.harm
-    whole = {
+    complete = {
         where: {seed: trial for seed, trial in found.items() if trial.keys() == VARIANTS.keys()}
         for where, found in trials.items()
     }
+    whole = {where: found for where, found in complete.items() if found}
     seeds = sorted({seed for found in whole.values() for seed in found})
     pairs = [(where, trial) for where, found in whole.items() for trial in found.values()]
     return Comparison(

@@ -79,8 +79,10 @@ def test_a_crash_that_is_never_noticed_is_counted_and_shown() -> None:
 def test_a_cell_of_a_seed_that_was_not_run_to_the_end_is_left_out() -> None:
     whole = trial(1, harm(at(5)), harm(at(5)), harm(at(5)))
     part = trial(2, harm(at(5)), harm(at(5)), harm(at(5)))[:2]
-    found = compared(whole, part)
+    elsewhere = trial(1, harm(at(5)), harm(at(5)), harm(at(5)), ELSEWHERE)[1:]
+    found = compared(whole, part, elsewhere)
     assert found.seeds == (1,)
+    assert list(found.cells) == [WHERE]
     assert found.total.crashes == 1
 
 
