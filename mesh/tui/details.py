@@ -11,7 +11,7 @@ from mesh.tui.board import Board
 from mesh.tui.cells import Line
 from mesh.tui.look import MEMBERS, TASKS
 from mesh.tui.member_page import is_about, member_page
-from mesh.tui.pages import happenings
+from mesh.tui.pages import happenings, heading
 from mesh.tui.palette import DIM
 from mesh.tui.rows import EventRow
 from mesh.tui.task_page import task_page
@@ -38,8 +38,18 @@ class Details:
 def _member(board: Board, key: str, width: int, zone: tzinfo | None) -> Details:
     member = next((member for member in board.members if member.key == key), None)
     if member is None:
-        return _gone("member", "this member")
+        return _lost(board, key, width, zone)
     return Details(f"member {member.name}", member_page(board, member, width, zone))
+
+
+def _lost(board: Board, key: str, width: int, zone: tzinfo | None) -> Details:
+    """Show what is left of a member that is not listed any more, as one that was forgotten: its events."""
+    page = _gone("member", "this member")
+    events = [event for event in board.events if event.member_id == key]
+    if not events:
+        return page
+    lines = [*page.lines, *heading("what happened to it"), *happenings(events, width, zone)]
+    return Details(f"member {events[0].member}", lines)
 
 
 def _task(board: Board, key: str, width: int, zone: tzinfo | None) -> Details:

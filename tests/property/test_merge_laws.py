@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mesh.core.ids import NodeId
 from mesh.membership.table import MemberTable
-from mesh.wire.records import Cause, State
+from mesh.wire.records import Cause, Standing, State
 from tests.unit.membership.pump import address, card_bytes, node_id
 
 News: TypeAlias = tuple[Any, ...]
@@ -40,7 +40,20 @@ verdicts = st.sampled_from(
         (State.DEAD, Cause.CRASHED),
         (State.DEAD, Cause.ENDED),
         (State.LEFT, Cause.NONE),
+        (State.FORGOTTEN, Cause.NONE),
     ]
+)
+
+
+whole = st.builds(
+    lambda number, boot, incarnation, verdict: (
+        "standing",
+        Standing(boot, incarnation, verdict[0], verdict[1], 0, card_bytes(number, boot=boot)),
+    ),
+    numbers,
+    boots,
+    incarnations,
+    verdicts | st.just((State.ALIVE, Cause.NONE)),
 )
 
 
@@ -55,6 +68,8 @@ def merged(*parts: list[News]) -> MemberTable:
     for now, news in enumerate(item for part in parts for item in part):
         if news[0] == "card":
             table.apply_card(float(now), news[1])
+        elif news[0] == "standing":
+            table.apply(float(now), news[1])
         else:
             _, number, boot, incarnation, verdict = news
             table.apply_verdict(float(now), node_id(number), (boot, incarnation, *verdict))
@@ -79,6 +94,15 @@ def test_merging_everything_again_changes_nothing(news: list[News]) -> None:
 def test_cards_merge_to_the_same_in_any_order(news: list[News], rng: random.Random) -> None:
     shuffled = rng.sample(news, len(news))
     assert known(merged(news)) == known(merged(shuffled))
+
+
+@given(st.lists(cards | whole, max_size=12), st.randoms(use_true_random=False))
+def test_cards_with_verdicts_on_them_merge_to_the_same_in_any_order(
+    news: list[News], rng: random.Random
+) -> None:
+    one, other = merged(news), merged(rng.sample(news, len(news)))
+    assert known(one) == known(other)
+    assert (one.view_hash, one.tombstones.hash) == (other.view_hash, other.tombstones.hash)
 
 
 @given(

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from mesh.core.ids import NodeId
+from mesh.core.ids import NodeId, format_id
 from mesh.wire.records import State
 from tests.unit.membership.pump import Host, Pump, are_equal
 
@@ -103,6 +103,16 @@ class Membership(RuleBasedStateMachine):
         if host is not None and len(self.pump.running) > 2:
             self.pump.leave(host)
 
+    @rule(index=indices, whom=indices)
+    def forget(self, index: int, whom: int) -> None:
+        """Somebody asks to forget one of those that are gone in its eyes, whether they are or not."""
+        observer = self._pick(index, [h for h in self.pump.running if not h.is_paused])
+        gone = [] if observer is None else observer.swim.table.gone
+        if observer is not None and gone:
+            chosen = format_id(gone[whom % len(gone)])
+            observer.swim.forgetting.forget(self.pump.now, chosen)
+            self.pump._carry_out(observer, observer.swim.handle_timeout(self.pump.now))
+
     @rule(index=indices)
     def restart(self, index: int) -> None:
         place = index % SIZE
@@ -150,6 +160,8 @@ class Membership(RuleBasedStateMachine):
                 and all(
                     h.state_of(g) not in {State.ALIVE, State.SUSPECT} for h in running for g in gone
                 )
+                # A tombstone is held by all or by nobody.
+                and len({h.swim.table.tombstones.hash for h in running}) <= 1
             )
 
         assert pump.run_until(is_settled, bound_s), [

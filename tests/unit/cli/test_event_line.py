@@ -56,6 +56,11 @@ def test_event_of_a_task_names_observer_task_state_node_and_attempt(
             {"cause": "silent", "detail": "was declared dead at h:1", "evidence": ["no answer"]},
             "alpha saw gamma dead (silent): no answer",
         ),
+        (
+            "forget",
+            {"detail": "is forgotten; it was last at h:1", "evidence": ["asked for at beta"]},
+            "alpha forgot gamma: asked for at beta",
+        ),
         ("join", {"detail": "joined at h:1"}, "alpha saw gamma join at h:1"),
         ("suspect", {"evidence": ["no ack"]}, "alpha suspects gamma: no ack"),
         ("found", {"member": "alpha", "detail": "founded mesh 1"}, "alpha founded mesh 1"),

@@ -234,6 +234,20 @@ def test_event_opens_what_it_is_about() -> None:
     assert "It stopped answering" in text
 
 
+def test_page_of_a_member_that_was_forgotten_while_it_was_open_says_what_happened_to_it() -> None:
+    board = board_with_a_death()
+    look = after(board, "enter")
+    forgotten = event_json("forget", "n3", 1, member_id=f"{3:016x}", evidence=["asked for at n2"])
+    board.fold({"event": forgotten})
+    board.fold({"view": view_json([member_json(1), member_json(2, used=4)])})
+    text = "\n".join(text_of(board, 80, 24, look))
+    assert "[member n3]" in text
+    assert "this node does not know this member any more" in text
+    assert "forgot n3" in text
+    assert "· asked for at n2" in text
+    assert f"· {EVIDENCE[0]}" in text
+
+
 def test_page_of_what_has_gone_says_so() -> None:
     board = board_with_a_death()
     look = after(board, "enter")
