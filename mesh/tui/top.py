@@ -96,7 +96,9 @@ class Top:
                 fds.append(self._feed.fd)
             readable, _, _ = select.select(fds, [], [], self._patience_s())
             if self._terminal.wake_fd in readable:
-                for number in self._terminal.take_signals():
+                signals = self._terminal.take_signals()
+                # Who is to end takes the terminal no more, whatever came first.
+                for number in [one for one in signals if one in ENDING] or signals:
                     self._on_signal(number)
             if self._terminal.fd_in in readable:
                 self._press(self._keys.feed(self._terminal.read()))

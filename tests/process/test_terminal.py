@@ -134,6 +134,23 @@ def test_join_in_the_background_ends_with_its_waiting_screen(home: Path) -> None
         seat.assert_nothing_runs()
 
 
+def test_screen_that_stands_still_is_ended_with_its_node_and_gives_the_terminal_back(
+    home: Path,
+) -> None:
+    with join(home) as seat:
+        seat.read_until(b"members")
+        (screen,) = screens(seat)
+        os.kill(screen, signal.SIGSTOP)
+        wait_until(
+            lambda: state_of(screen) == "T" or None,
+            TIMEOUT_S,
+            lambda: AssertionError("it does not stop"),
+        )
+        seat.process.terminate()
+        assert seat.wait() == 0
+        seat.assert_given_back()
+
+
 def test_node_logs_to_its_directory_while_the_screen_is_shown(home: Path, fleet: Fleet) -> None:
     with join(home, "--profile", "local") as seat:
         seat.read_until(b"members")
