@@ -66,6 +66,24 @@ def long_cut(form: Form) -> Outcome:
     return _cut_between_halves(form, "DROP", form.long_cut_s)
 
 
+def cut_and_new_key(form: Form) -> Outcome:
+    """While nothing passes between the halves, one takes a new key and seals with it."""
+    with Site(form.profile) as site:
+        since_ns = time.time_ns()
+        began = time.monotonic()
+        site.ground.cut(*HALVES, "DROP")
+        site.wait_apart(HALVES, max(form.fault_s, 30.0))
+        changed, behind = (half[0] for half in HALVES)
+        site.command(changed, "key", "add")
+        (new,) = set(site.keys(changed)) - set(site.keys(behind))
+        assert site.command(changed, "key", "use", new) == 0
+        time.sleep(max(0.0, form.fault_s - (time.monotonic() - began)))
+        site.ground.heal()
+        healed_s = site.wait_one(HEALED_WITHIN_S, form.hold_s)
+        assert {site.keys(host)[0] for host in HOSTS} == {new}, f"keys differ{site.story()}"
+        return Outcome(healed_s, _accused_by_own_half(site, since_ns))
+
+
 def cut_one_way(form: Form) -> Outcome:
     """Three hosts hear two others no more, and are still heard by them."""
     with Site(form.profile) as site:
@@ -165,7 +183,7 @@ QUICK: tuple[Scenario, ...] = (
 )
 """What every check plays. On the quick profile any cut is longer than every timeout."""
 
-ALL = (*QUICK, cut_between_two, long_cut, mass_restart, mass_restart_swapped)
+ALL = (*QUICK, cut_and_new_key, cut_between_two, long_cut, mass_restart, mass_restart_swapped)
 
 
 def _cut_between_halves(form: Form, how: How, fault_s: float) -> Outcome:

@@ -107,6 +107,16 @@ class Site:
             lambda: SiteError(f"not every node came up{self.story()}"),
         )
 
+    def command(self, host: str, *arguments: str) -> int:
+        """Run `mesh …` for a host's node and return its exit code."""
+        command = [sys.executable, "-m", "mesh", *arguments, "--data", str(self.nodes[host].data)]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=START_TIMEOUT_S)
+        return done.returncode
+
+    def keys(self, host: str) -> list[str]:
+        """Return the ids of the keys that a host's node holds, the sealing one first."""
+        return list(self.nodes[host].call("status")["keys"])
+
     def views(self) -> dict[str, View]:
         """Return what each node sees, by its host; nodes that do not answer see nobody."""
         return {host: _view(node) for host, node in self.nodes.items()}
