@@ -51,10 +51,10 @@ def test_members_crash_at_even_steps_as_many_as_are_wanted() -> None:
 
 def test_who_was_accused_just_before_the_crash_is_found_at_once_unless_it_had_refuted() -> None:
     # The second block ends 36 s after the first began, and false verdicts leave; so does the last to crash.
-    at_once = run_anomalies(4, HARSH, plain_swim()).crashes[-1]
+    at_once = run_anomalies(5, HARSH, plain_swim()).crashes[-1]
     assert at_once.last_s is not None
     assert at_once.last_s < 0.1
-    later = run_anomalies(4, replace(HARSH, total_s=40.001), plain_swim()).crashes[-1]
+    later = run_anomalies(5, replace(HARSH, total_s=40.001), plain_swim()).crashes[-1]
     assert later.first_s is not None
     assert later.first_s > HARSH.shortest_suspicion_s
 
