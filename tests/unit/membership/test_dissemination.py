@@ -74,3 +74,25 @@ def test_what_was_told_once_is_not_fresh() -> None:
     news.add(node_id(1), b"old")
     news.take(100, 9)
     assert not news.has_fresh
+
+
+def test_what_rides_along_does_not_count_as_told() -> None:
+    news = Dissemination(4.0)
+    for number in range(1, 6):
+        news.add(NodeId(number), bytes([number]) * 20)
+    assert news.riders(70) == [bytes([number]) * 20 for number in (5, 4, 3)]
+    assert news.take(70, 8) == [bytes([number]) * 20 for number in (5, 4, 3)]
+    assert news.riders(70) == [bytes([number]) * 20 for number in (2, 1, 5)]
+    assert Dissemination(4.0).riders(70) == []
+
+
+def test_a_long_queue_is_not_searched_for_what_still_fits_and_yet_all_get_their_turn() -> None:
+    news = Dissemination(4.0)
+    news.add(NodeId(1), b"s" * 20)
+    for number in range(2, 2000):
+        news.add(NodeId(number), b"l" * 100)
+    assert news.take(50, 8) == []
+    packets = 0
+    while b"s" * 20 not in news.take(1334, 8):
+        packets += 1
+    assert packets <= 2000 * 100 / 1300 + 1
