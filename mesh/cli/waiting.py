@@ -41,6 +41,4 @@ def _tell(data_dir: Path, task_id: str, is_over: threading.Event) -> None:
 
 def waits_for(sentence: str) -> str:
     """Return what a task waits for as people want it; "" while somebody is being asked just now."""
-    if sentence.startswith("an answer from"):
-        return ""
-    return f"{sentence} (none now)" if sentence.startswith("a member that") else sentence
+    return "" if sentence.startswith("an answer from") else sentence

@@ -70,6 +70,8 @@ class Console:
 def event_line(event: Event) -> str:
     """Return one line: who, what, and the evidence for it."""
     detail = event.detail or event.kind.value
+    if event.task_id:
+        detail = f"task {event.task_id}: {detail}"
     parts = [detail if event.kind in _WHOLE else f"{event.member} {detail}"]
     if event.cause:
         parts.append(event.cause)

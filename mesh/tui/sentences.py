@@ -44,6 +44,8 @@ def sentence(event: EventRow) -> tuple[str, str]:
     phrase = known.format(**subject) if known else f"{event.kind or '?'} {event.member}".rstrip()
     cause = f" ({event.cause})" if event.cause else ""
     more = event.proof if event.kind in _PLAIN_KINDS else event.detail or event.proof
+    if event.kind == "warn" and event.task_id:
+        more = f"task {event.task_id}: {more}"
     return f"{event.observer or '?'} {phrase}{cause}", more
 
 

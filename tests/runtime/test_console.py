@@ -71,6 +71,10 @@ def test_a_full_disk_is_survived() -> None:
         ),
         (Event(kind=EventKind.JOIN, member="b", detail="joined at ::1"), "b joined at ::1"),
         (Event(kind=EventKind.WARN, detail="careful"), "warning: careful"),
+        (
+            Event(kind=EventKind.WARN, task_id="t1", detail="nobody takes it"),
+            "warning: task t1: nobody takes it",
+        ),
         (Event(kind=EventKind.SEEK, member="a", detail="no seed answers"), "no seed answers"),
     ],
 )

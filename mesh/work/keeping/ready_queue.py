@@ -218,12 +218,13 @@ class ReadyQueue:
     def _sentence(self, lane: Lane) -> str:
         candidates = [member for member in self._view.members() if fits(member, lane.wants)]
         if not candidates:
-            return f"a member that {_demands(lane.wants)}"
+            return f"a member that {_demands(lane.wants)} (none now)"
         if any(self._has_room(lane, member) for member in candidates):
             return "its turn"
         names = ", ".join(member.name for member in candidates[:5])
         more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
-        return f"a free slot: asked {names}{more} (busy)"
+        are = "is" if len(candidates) == 1 else "are all"
+        return f"a free slot: {names}{more} {are} busy"
 
     def _lane(self, task: Task) -> Lane:
         key = _lane_key(task)

@@ -32,7 +32,7 @@ from mesh.wire.work_messages import (
 from mesh.work.config import WorkConfig
 from mesh.work.post import Post, Step
 from mesh.work.running.rest import Rest
-from mesh.work.running.run import Run, RunKey, orphan_warning
+from mesh.work.running.run import Run, RunKey, leaving_warning, orphan_warning
 from mesh.work.running.slots import Slots
 
 Tag: TypeAlias = tuple[Hashable, ...]
@@ -191,12 +191,11 @@ class Owner:
     def stop(self) -> list[Step]:
         """Take no more offers, and stop every run; its keeper is told that the attempt was released."""
         self._is_stopping = True
-        steps: list[Step] = []
-        for run in self._runs.values():
-            if run.exit is None:
-                run.released_because = "it is leaving"
-                steps.append(StopProcess(run.run_id, self._config.stop_grace_s))
-        return steps
+        living = [run for run in self._runs.values() if run.exit is None]
+        for run in living:
+            run.released_because = "it is leaving"
+        stops: list[Step] = [StopProcess(run.run_id, self._config.stop_grace_s) for run in living]
+        return [*stops, leaving_warning(living)] if living else []
 
     def running(self) -> list[dict[str, Any]]:
         """Return what runs here, longest first, as programs see it."""
@@ -205,6 +204,7 @@ class Owner:
                 "id": run.spec.task_id,
                 "attempt": run.attempt,
                 "keeper": run.keeper_name,
+                "is_orphan": run.is_orphan,
                 "since": run.since,
                 "argv": list(run.spec.argv),
             }

@@ -11,14 +11,17 @@ runs to its end, and its report waits in case the keeper was wrongly believed de
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mesh.core.effects import Emit
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NodeId
 from mesh.core.process import ProcessExit
 from mesh.wire.work_messages import OutputPiece, Released, Report, Spec
+
+IDS_SHOWN_MAX: Final = 5
 
 
 class RunKey(NamedTuple):
@@ -84,3 +87,17 @@ def orphan_warning(run: Run) -> Emit:
             "is gone: nobody takes the report",
         )
     )
+
+
+def leaving_warning(runs: Sequence[Run]) -> Emit:
+    """Return what people are told of the runs that are stopped because this node leaves."""
+    some = ", ".join(_with_keeper(run) for run in runs[:IDS_SHOWN_MAX])
+    more = ", …" if len(runs) > IDS_SHOWN_MAX else ""
+    count = "1 task that runs" if len(runs) == 1 else f"{len(runs)} tasks that run"
+    detail = f"stopping {count} here: {some}{more}; a keeper that stays has them run elsewhere"
+    return Emit(Event(kind=EventKind.WARN, detail=detail))
+
+
+def _with_keeper(run: Run) -> str:
+    gone = ", which is gone" if run.is_orphan else ""
+    return f"{run.spec.task_id} (kept by {run.keeper_name}{gone})"

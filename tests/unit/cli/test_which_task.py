@@ -55,10 +55,8 @@ def test_beginning_is_not_enough_while_somebody_does_not_answer() -> None:
 
 
 def test_what_a_task_waits_for_is_said_unless_somebody_is_being_asked() -> None:
-    assert (
-        waits_for("a member that has label gpu=yes") == "a member that has label gpu=yes (none now)"
-    )
-    assert waits_for("a free slot: asked n1 (busy)") == "a free slot: asked n1 (busy)"
+    for sentence in ("a member that has label gpu=yes (none now)", "a free slot: n1 is busy"):
+        assert waits_for(sentence) == sentence
     assert waits_for("an answer from n1") == ""
 
 

@@ -25,6 +25,7 @@ from tests.unit.tui.boards import event_json
             ("n1 took task t1 back (crash)", "n3 died"),
         ),
         ("seek", {"detail": "trying again"}, ("n1 seeks a mesh", "trying again")),
+        ("warn", {"task_id": "t1", "detail": "lost"}, ("n1 warns", "task t1: lost")),
         ("eclipse{", {}, ("n1 eclipse{ n3", "")),
     ],
 )

@@ -56,7 +56,7 @@ def test_tasks_beyond_all_slots_wait_and_say_for_what() -> None:
     tasks = [pump.submit(1, job(5.0)) for _ in range(3)]
     pump.run(1.0)
     waiting = [t for t in (pump.task(1, i) for i in tasks) if t["state"] == "ready"]
-    assert [t["waits_for"] for t in waiting] == ["a free slot: asked n1, n2 (busy)"]
+    assert [t["waits_for"] for t in waiting] == ["a free slot: n1, n2 are all busy"]
     pump.finish(*[(1, t) for t in tasks])
 
 
@@ -67,7 +67,7 @@ def test_a_task_that_no_member_fits_waits_until_one_joins() -> None:
     pump.run(5.0)
     task = pump.task(1, task_id)
     assert (task["state"], task["home"]) == ("ready", None)
-    assert task["waits_for"] == "a member that is in pool gpu, has a slot"
+    assert task["waits_for"] == "a member that is in pool gpu, has a slot (none now)"
     pump.meet(pump[1], pump[2])
     pump.finish((1, task_id), within_s=1.0)
     assert pump.task(1, task_id)["owner"] == "n2"
@@ -115,7 +115,10 @@ def test_more_than_is_declared_is_never_offered() -> None:
     pump = Pump([1], metas={1: Metadata(slots=1, offers=(("gpu", 1),))})
     task_id = pump.submit(1, job(1.0, needs=(("gpu", 2),)))
     pump.run(5.0)
-    assert pump.task(1, task_id)["waits_for"] == "a member that offers gpu 2 or more, has a slot"
+    assert (
+        pump.task(1, task_id)["waits_for"]
+        == "a member that offers gpu 2 or more, has a slot (none now)"
+    )
 
 
 def test_a_member_whose_card_promises_more_than_it_has_is_left_alone() -> None:
@@ -161,6 +164,10 @@ def test_an_owner_that_leaves_releases_its_attempts() -> None:
     pump.run(1.0)
     first = pump[int(pump.task(1, task_id)["owner"][1:])]
     pump.carry(first, first.work.stop(pump.now))
+    assert (
+        f"stopping 1 task that runs here: {task_id} (kept by n1); a keeper that stays has them run elsewhere"
+        in [event.detail for event in first.events]
+    )
     pump.run(0.5)
     assert first.work.free_slots == 0
     assert first.work.used == 0
