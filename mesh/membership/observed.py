@@ -37,8 +37,17 @@ def event_of(change: Change, evidence: tuple[str, ...] = ()) -> Event | None:
         state=change.state.word,
         cause=change.after[3].word,
         detail=f"{_DETAILS[kind]} at {card.address}",
-        evidence=evidence,
+        evidence=(*_news(change, kind), *evidence),
     )
+
+
+def _news(change: Change, kind: EventKind) -> tuple[str, ...]:
+    """Return whether a member that is back is another process, or the one that was."""
+    if kind is not EventKind.RETURN:
+        return ()
+    if change.is_restart:
+        return (f"a new process, session {change.after[0]}",)
+    return ("the same process: it was not dead, or could not be reached",)
 
 
 def name_conflict(card: Card, state: State, rival: NodeId) -> Event:

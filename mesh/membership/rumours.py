@@ -206,7 +206,8 @@ class Rumours:
             self._suspect(now, change, evidence, accuser)
         if change.is_living and not _was_living(change):
             self._order.insert(card.node_id)
-        if change.before is not None and change.is_living != _was_living(change):
+        has_left = State.LEFT in {state, change.state_before}  # who says goodbye does not flap
+        if change.before is not None and change.is_living != _was_living(change) and not has_left:
             self._note_flap(now, card)
         self.changes.append(change)
         event = event_of(change, evidence)

@@ -5,6 +5,7 @@ import pytest
 from mesh.core.events import EventKind
 from mesh.core.ids import NO_MESH, NodeId
 from mesh.errors import ConfigError, LocalProtocolError
+from mesh.membership.flaps import FLAPS_MIN
 from mesh.membership.identity import Identity
 from mesh.membership.profile import PROFILES, SwimConfig, local, profile
 from mesh.membership.swim import Swim
@@ -115,6 +116,32 @@ def test_member_that_left_and_comes_back_is_alive_again() -> None:
     pump.run(1.0)
     assert are_equal([*hosts[:2], back])
     assert hosts[0].kinds(back)[-1] is EventKind.RETURN
+    assert hosts[0].events[-1].evidence[0] == "a new process, session 2"
+
+
+def test_member_that_says_goodbye_each_time_does_not_flap() -> None:
+    pump = Pump()
+    hosts = pump.mesh(3)
+    back = hosts[2]
+    for _ in range(FLAPS_MIN):
+        pump.leave(back)
+        pump.run(1.0)
+        back = pump.restart(back, seeds=(1,))
+        pump.run(1.0)
+    assert hosts[0].kinds(back).count(EventKind.RETURN) == FLAPS_MIN
+    assert EventKind.WARN not in hosts[0].kinds()
+
+
+def test_member_that_was_only_cut_off_returns_as_the_same_process() -> None:
+    pump = Pump()
+    hosts = pump.mesh(4)
+    pump.partition(hosts[3])
+    pump.run(20.0)
+    assert hosts[0].state_of(hosts[3]) is State.DEAD
+    pump.heal()
+    pump.run(30.0)
+    returns = [e for e in hosts[0].events if e.kind is EventKind.RETURN]
+    assert [e.evidence[0].partition(":")[0] for e in returns] == ["the same process"]
 
 
 def test_killed_node_that_returns_is_alive_everywhere_within_two_periods() -> None:
