@@ -3,12 +3,15 @@
 Reconnection tries those that are remembered as dead, and a restarted node has met nobody yet. So when a
 whole mesh dies and its sides start again while they cannot reach each other, each side finds itself
 through its own seeds and snapshots, and would never look for the other. One address in a sync interval,
-seeds and remembered members in turn, for ever: a small share, whatever their number.
+seeds and remembered members in turn, for ever: a small share, whatever their number. While members of the
+last session were not met in this one, a small side looks more often, since it may be a part cut off: the
+mesh together tries each of them about once in `UNMET_INTERVALS` reconnect intervals.
 """
 
 from __future__ import annotations
 
 import random
+from typing import Final
 
 from mesh.core.address import Address
 from mesh.core.effects import Resolve
@@ -18,9 +21,12 @@ from mesh.membership.profile import SwimConfig
 from mesh.membership.remembered import Remembered
 from mesh.membership.table import MemberTable
 
+UNMET_INTERVALS: Final = 4
+"""A look costs a connection, where reconnection costs a datagram: so many times rarer."""
+
 
 class SeedWatch:
-    """Every sync interval it resolves one seed, or names one remembered address; the owner compares notes there."""
+    """Now and then it resolves one seed, or names one remembered address; the owner compares notes there."""
 
     def __init__(
         self,
@@ -52,7 +58,7 @@ class SeedWatch:
     def arm(self, now: float) -> None:
         """Begin to look, if there is somebody to look for and nothing is due yet."""
         if self._is_on and self._deadline is None and (self._seeds or self._remembered.has_any):
-            self._deadline = now + (0.5 + self._rng.random()) * self._config.sync_interval_s
+            self._deadline = now + (0.5 + self._rng.random()) * self._pause_s()
 
     def stop(self) -> None:
         """Watch no more."""
@@ -83,3 +89,10 @@ class SeedWatch:
             return []
         known = {member.address for member in self._table if member.is_living}
         return [a for a in addresses if a not in known and a != self._identity.address]
+
+    def _pause_s(self) -> float:
+        share = len(self._remembered) / self._table.size
+        if not share:
+            return self._config.sync_interval_s
+        unmet_s = UNMET_INTERVALS * self._config.reconnect_interval_s / min(1.0, share)
+        return min(unmet_s, self._config.sync_interval_s)

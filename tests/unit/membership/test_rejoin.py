@@ -11,6 +11,7 @@ from mesh.core.events import EventKind
 from mesh.core.ids import MeshId, NodeId
 from mesh.core.known import KnownMember
 from mesh.membership.joining import RECALLED_MAX
+from mesh.membership.profile import lan
 from mesh.wire.records import Cause, State
 from mesh.wire.swim_messages import Alive, Dead, Join, Left, Suspect
 from tests.unit.membership.pump import Host, Pump, address, are_equal, card_bytes, node_id
@@ -90,8 +91,9 @@ def test_one_living_address_among_hundreds_of_dead_is_found() -> None:
     assert pump.run_until(lambda: again.state_of(hosts[1]) is State.ALIVE, 60.0)
 
 
-def test_sides_that_restarted_apart_find_each_other_by_their_snapshots() -> None:
-    pump = Pump()
+@pytest.mark.parametrize("seed", range(3))
+def test_sides_that_restarted_apart_find_each_other_soon_by_their_snapshots(seed: int) -> None:
+    pump = Pump(seed, lan())
     hosts = settled(pump, 4)
     for host in hosts:
         pump.kill(host)
@@ -100,7 +102,21 @@ def test_sides_that_restarted_apart_find_each_other_by_their_snapshots() -> None
     pump.run(60.0)
     assert [len(host.swim.table.living) for host in again] == [1, 1, 1, 1]
     pump.heal()
-    assert pump.run_until(lambda: are_whole(again), 3 * pump.config.sync_interval_s)
+    assert pump.run_until(lambda: are_whole(again), 5.0)
+
+
+def test_one_who_never_returns_costs_a_small_mesh_a_question_now_and_then_for_ever() -> None:
+    pump = Pump(config=lan())
+    hosts = settled(pump, 3)
+    for host in hosts:
+        pump.kill(host)
+    again = [back(pump, host) for host in hosts[:2]]
+    pump.run(1000.0)
+    for host in again:
+        host.asked.clear()
+    pump.run(200.0)
+    for host in again:
+        assert 15 <= sum(ask.to == hosts[2].address for ask in host.asked) <= 35
 
 
 def test_another_mesh_at_a_remembered_address_stops_nobody() -> None:
