@@ -48,7 +48,7 @@ def start_screen(data_dir: Path) -> tuple[subprocess.Popen[bytes], int]:
 
 
 def main(arguments: list[str]) -> int:
-    """Be the screen: NODE_PID WORD_FD DIR. Return the exit code of `mesh top`."""
+    """Be the screen: NODE_PID WORD_FD DIR. Return its exit code, 128 + SIGINT after Ctrl-C."""
     node_pid, word, data_dir = int(arguments[0]), int(arguments[1]), Path(arguments[2])
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
         return 0
     _raise_once()
     try:
-        code = run_top(data_dir)
+        code = run_top(data_dir, is_joined=True)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     except _TerminatedError:
         code = _TERMINATED

@@ -25,13 +25,15 @@ from mesh.errors import MeshError
 READY_TIMEOUT_S: Final = 30.0
 READY_POLL_S: Final = 0.05
 CLOSE_TIMEOUT_S: Final = 5.0
-LAST_LINES_MAX: Final = 5
+LAST_LINES_MAX: Final = 8
 """What the node said last is shown on the terminal when it ends: from its leaving on, so many lines."""
 
 LAST_BYTES_MAX: Final = 64 * 1024
 """A node may have logged for years: no more than this is read for its last lines."""
 
 _STDERR: Final = 2
+_INTERRUPTED: Final = frozenset({128 + signal.SIGINT, -signal.SIGINT})
+"""How the screen ends by the Ctrl-C that makes the node leave; it may take long to stop its tasks then."""
 
 
 @contextmanager
@@ -73,12 +75,15 @@ class _Screen:
                 with suppress(OSError):  # it has ended already
                     os.write(self._go, b".")
             os.close(self._go)
-        self._child.wait()
+        code = self._child.wait()
         with self._lock:
             if not self._is_shown or self._is_over:
                 return
             self._is_shown = False
             os.dup2(self._terminal, _STDERR)
+            if code in _INTERRUPTED:
+                self._tell_last(since_leaving=True)
+                return
             self._say(
                 "the screen is closed, the node stays a member and logs here; Ctrl-C leaves the mesh, "
                 "mesh top shows the screen again"
@@ -98,9 +103,7 @@ class _Screen:
                 self._child.wait()
         if self._is_shown:
             os.dup2(self._terminal, _STDERR)
-            for line in last_lines(self._log, self._log_from):
-                with suppress(OSError):
-                    os.write(self._terminal, f"{line}\n".encode())
+            self._tell_last()
 
     def _wait_ready(self) -> bool:
         deadline = time.monotonic() + READY_TIMEOUT_S
@@ -121,13 +124,22 @@ class _Screen:
         os.dup2(log, _STDERR)
         os.close(log)
 
+    def _tell_last(self, *, since_leaving: bool = False) -> None:
+        """Show on the terminal what the node said last: all of it that it said into the log."""
+        for line in last_lines(self._log, self._log_from, since_leaving=since_leaving):
+            with suppress(OSError):
+                os.write(self._terminal, f"{line}\n".encode())
+
     def _say(self, text: str) -> None:
         with suppress(OSError):
             os.write(self._terminal, f"mesh: {text}\n".encode())
 
 
-def last_lines(log: Path, start: int) -> list[str]:
-    """Return what was logged from the leave on, but not before the byte `start`: also what ends with the node."""
+def last_lines(log: Path, start: int, *, since_leaving: bool = False) -> list[str]:
+    """Return what was logged from the leave on, but not before the byte `start`: also what ends with the node.
+
+    Without a leave in the log that is the last of it all, or nothing if `since_leaving`.
+    """
     try:
         with log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -135,5 +147,6 @@ def last_lines(log: Path, start: int) -> list[str]:
             lines = file.read(LAST_BYTES_MAX).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
-    begin = max((at for at, line in enumerate(lines) if ": leaving" in line), default=0)
+    nothing = len(lines) if since_leaving else 0
+    begin = max((at for at, line in enumerate(lines) if ": leaving" in line), default=nothing)
     return lines[begin:][-LAST_LINES_MAX:]

@@ -29,6 +29,7 @@ class Footer:
 
     look: Look
     clock: str
+    is_joined: bool = False
 
     def render(self, width: int) -> Line:
         """Draw a line of `width` cells."""
@@ -60,7 +61,7 @@ class Footer:
         if look.opened:
             return _ON_PAGE
         return (
-            ("q", "quit"),
+            *((("q", "close"), ("Ctrl-C", "leave")) if self.is_joined else (("q", "quit"),)),
             ("?", "help"),
             ("tab", "pane"),
             ("enter", "open"),

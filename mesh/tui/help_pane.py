@@ -24,8 +24,12 @@ from mesh.tui.palette import (
 )
 from mesh.tui.pane import fill
 
+_QUIT: Final = (("q  Ctrl-C", "quit; the node stays"),)
+_QUIT_JOINED: Final = (
+    ("q", "close; the node stays a member"),
+    ("Ctrl-C", "leave the mesh: end the node"),
+)
 _KEYS: Final = (
-    ("q  Ctrl-C", "quit"),
     ("1 2 3  tab", "members, tasks, events"),
     ("z", "one pane on the whole screen"),
     ("↑ ↓  j k", "move the cursor, scroll"),
@@ -68,10 +72,13 @@ _LEFT_CELLS: Final = 44
 class HelpPane:
     """One page, in two columns where they fit; it does not scroll."""
 
+    is_joined: bool = False
+
     def render(self, width: int, height: int) -> list[Line]:
         """Draw."""
         keys: list[Line] = [
-            [Segment(fit(keys, 12), KEY), Segment(meaning)] for keys, meaning in _KEYS
+            [Segment(fit(keys, 12), KEY), Segment(meaning)]
+            for keys, meaning in (*(_QUIT_JOINED if self.is_joined else _QUIT), *_KEYS)
         ]
         signs: list[Line] = [[Segment("members", BOLD)]]
         signs += [_legend(MEMBER_MARKS[state], state, meaning) for state, meaning in _MEMBERS]

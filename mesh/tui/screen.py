@@ -43,6 +43,7 @@ class Screen:
     Attributes:
         gone_s: how long the node has not answered.
         paused: what is said while the picture is frozen, "" while it is not.
+        is_joined: whether Ctrl-C ends the node, too, whose own screen this is.
     """
 
     board: Board
@@ -52,6 +53,7 @@ class Screen:
     zone: tzinfo | None = None
     gone_s: float = 0.0
     paused: str = ""
+    is_joined: bool = False
 
     def render(self) -> list[Line]:
         """Draw every line."""
@@ -62,7 +64,7 @@ class Screen:
             body = [repaint(line, DIM) for line in body]
         head = Header(self.board, self.gone_s, self.paused).render(self.width, self.height)
         at = clock(self.board.at, self.zone) if self.board.node else ""
-        return [*head, *body, Footer(self.look, at).render(self.width)]
+        return [*head, *body, Footer(self.look, at, self.is_joined).render(self.width)]
 
     def press(self, key: str) -> Look:
         """Return the look after `key`."""
@@ -134,7 +136,7 @@ class Screen:
     def _body(self) -> list[Line]:
         width = self.width
         if self.look.is_help:
-            return self._over("help", "", HelpPane().render(width - 4, self._alone))
+            return self._over("help", "", HelpPane(self.is_joined).render(width - 4, self._alone))
         if self._details:
             return self._page(self._details)
         if self._is_alone:

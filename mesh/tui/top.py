@@ -33,12 +33,21 @@ _FD_IN, _FD_OUT = 0, 1
 _QUIT_KEYS: Final = frozenset({"q", "Q"})
 
 
-def run_top(data_dir: Path) -> int:
+INTERRUPTED: Final = 128 + signal.SIGINT
+
+
+def run_top(data_dir: Path, *, is_joined: bool = False) -> int:
     """Show the live screen of the node in `data_dir` until the user quits; return the exit code.
 
     0: the user quit, or the terminal vanished; 2: no terminal; 3: no node; 128 + the number of the
-    signal that ended it.
+    signal that ended it. Ctrl-C is how people leave, and counts as that, unless the screen `is_joined`
+    to its node, which Ctrl-C ends too.
     """
+    code = _run(data_dir, is_joined=is_joined)
+    return 0 if code == INTERRUPTED and not is_joined else code
+
+
+def _run(data_dir: Path, *, is_joined: bool) -> int:
     if not (os.isatty(_FD_IN) and os.isatty(_FD_OUT)):
         return _refuse("a terminal is expected, found none; use mesh members or mesh events", 2)
     if os.environ.get("TERM", "dumb") in {"", "dumb"}:
@@ -54,11 +63,11 @@ def run_top(data_dir: Path) -> int:
     painter = Painter(_encoding(), is_colorful=not os.environ.get("NO_COLOR"))
     try:
         with Terminal(_FD_IN, _FD_OUT) as terminal:
-            return Top(feed, terminal, painter).run()
+            return Top(feed, terminal, painter, is_joined=is_joined).run()
     except Vanished:
         return 0
     except Interrupted as interrupted:
-        return _exit_code(interrupted.number)
+        return 128 + interrupted.number
     finally:
         feed.close()
 
@@ -66,7 +75,10 @@ def run_top(data_dir: Path) -> int:
 class Top:
     """The loop of the screen. `feed` is connected, `terminal` is entered."""
 
-    def __init__(self, feed: Feed, terminal: Terminal, painter: Painter) -> None:
+    def __init__(
+        self, feed: Feed, terminal: Terminal, painter: Painter, *, is_joined: bool = False
+    ) -> None:
+        self._is_joined = is_joined
         self._feed = feed
         self._terminal = terminal
         self._painter = painter
@@ -121,7 +133,7 @@ class Top:
 
     def _on_signal(self, number: signal.Signals) -> None:
         if number in ENDING:
-            self._exit_code = _exit_code(number)
+            self._exit_code = 128 + number
         elif number == signal.SIGWINCH:
             self._size = self._terminal.size()
         elif number == signal.SIGTSTP:
@@ -183,7 +195,15 @@ class Top:
         width, height = self._size
         gone_s = time.monotonic() - self._heard_at if self._board.gone else 0.0
         board = self._frozen or self._board
-        return Screen(board, width, height, self._look, gone_s=gone_s, paused=self._paused())
+        return Screen(
+            board,
+            width,
+            height,
+            self._look,
+            gone_s=gone_s,
+            paused=self._paused(),
+            is_joined=self._is_joined,
+        )
 
     def _paused(self) -> str:
         frozen = self._frozen
@@ -217,11 +237,6 @@ class Top:
     def _redraw(self) -> None:
         self._painter.forget()
         self._drawn = ()
-
-
-def _exit_code(number: int) -> int:
-    """Return 0 for Ctrl-C, which is how people leave; for other signals what a shell would report."""
-    return 0 if number == signal.SIGINT else 128 + number
 
 
 def _encoding() -> str:

@@ -51,6 +51,23 @@ def test_interrupt_on_the_joined_screen_leaves_the_mesh(home: Path) -> None:
         assert b"stopped: SIGINT" in seat.shown.partition(LEAVE)[2]
 
 
+def test_interrupt_says_what_ends_with_the_node_however_long_that_takes(home: Path) -> None:
+    with join(home) as seat:
+        seat.read_until(b"members")
+        with Client(home / "d") as client:
+            stubborn = ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]
+            task_id = client.call("submit", argv=stubborn, cwd="/")["id"]
+        seat.read_until("▸ leased".encode())
+        seat.press(b"\x03")
+        assert seat.wait() == 0
+        said = seat.shown.partition(LEAVE)[2].decode()
+        assert f"kept by this node alone, to be forgotten with it: {task_id}" in said
+        assert f"stopping 1 task that runs here: {task_id}" in said
+        assert "stopped: SIGINT" in said
+        assert "stays a member" not in said
+        seat.assert_given_back()
+
+
 def test_terminated_node_takes_its_screen_along(home: Path) -> None:
     with join(home) as seat:
         seat.read_until(b"members")

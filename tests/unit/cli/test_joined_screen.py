@@ -25,6 +25,14 @@ def test_what_an_earlier_node_logged_is_not(tmp_path: Path) -> None:
     assert last_lines(log, 1 << 40) == []  # somebody emptied it meanwhile
 
 
+def test_without_a_leave_there_may_be_nothing_to_tell(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("news\n")
+    assert last_lines(log, 0, since_leaving=True) == []
+    log.write_text(f"news\n{LEAVING}\nwarning\n")
+    assert last_lines(log, 0, since_leaving=True) == [LEAVING, "warning"]
+
+
 def test_log_of_years_is_not_read_whole(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with log.open("w") as file:

@@ -11,7 +11,16 @@ from mesh.tui.board import Board
 from mesh.tui.look import Look
 from mesh.tui.palette import DIM
 from mesh.tui.screen import Screen
-from tests.unit.tui.boards import AT, after, board_of, member_json, small_board, task_json, text_of
+from tests.unit.tui.boards import (
+    AT,
+    after,
+    board_of,
+    lines_of,
+    member_json,
+    small_board,
+    task_json,
+    text_of,
+)
 
 SMALL_80X24 = """\
  mesh 3f9a2c1b7d0e4f55  node n1  127.0.0.1:7946                up 2h14m  v0.1.0
@@ -168,6 +177,16 @@ def test_help_fits_the_smallest_screen_that_is_usual() -> None:
     assert not any("…" in line for line in lines)
     assert any("any key closes it" in line for line in lines)
     assert any("overloaded" in line for line in lines)
+
+
+def test_screen_that_is_joined_to_its_node_says_what_ctrl_c_does() -> None:
+    board = small_board()
+    own = Screen(board, 80, 24, Look(is_help=True), is_joined=True)
+    assert any("Ctrl-C      leave the mesh: end the node" in line for line in lines_of(own))
+    assert not any("…" in line for line in lines_of(own))
+    assert "q close  Ctrl-C leave" in lines_of(own)[-1]
+    other = text_of(board, 80, 24, Look(is_help=True))
+    assert any("q  Ctrl-C   quit; the node stays" in line for line in other)
 
 
 def test_gone_node_leaves_its_last_view_greyed_under_a_banner() -> None:
