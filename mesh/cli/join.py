@@ -7,7 +7,7 @@ import errno
 import os
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mesh.cli.arguments import (
     Commands,
@@ -23,6 +23,7 @@ from mesh.cli.arguments import (
     whole_number,
 )
 from mesh.cli.local_node import local_node
+from mesh.cli.stdio import complain
 from mesh.core.limits import EXPECT_MAX, SLOTS_MAX
 from mesh.errors import (
     CommandRefused,
@@ -33,8 +34,6 @@ from mesh.errors import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mesh.runtime.settings import AgentSettings
 
 BIND: Final = "127.0.0.1:7946"
@@ -199,9 +198,13 @@ def run_leave(options: argparse.Namespace) -> int:
     directory = data_dir(options)
     with local_node(options) as client:
         client.call("status")
+        with Client(directory) as other:
+            view = next(item["view"] for item in other.stream("views") if "view" in item)
         if not options.force:
-            _check_keeps_nothing(directory)
+            _check_keeps_nothing(view)
         client.call("leave", reason="asked by mesh leave")
+    if view["running"]:
+        complain(_stopped(view["running"]))
     deadline = time.monotonic() + LEAVE_TIMEOUT_S
     while time.monotonic() < deadline:
         try:
@@ -216,12 +219,16 @@ def run_leave(options: argparse.Namespace) -> int:
     )
 
 
-def _check_keeps_nothing(directory: Path) -> None:
-    """Raise if the node keeps tasks that would end with it."""
-    from mesh.client import Client
+def _stopped(running: list[dict[str, Any]]) -> str:
+    """Say which tasks are stopped because their node leaves."""
+    some = ", ".join(f"{task['id']} (kept by {task['keeper']})" for task in running[:IDS_SHOWN_MAX])
+    more = ", …" if len(running) > IDS_SHOWN_MAX else ""
+    count = "1 task that runs" if len(running) == 1 else f"{len(running)} tasks that run"
+    return f"stopping {count} here: {some}{more}; a keeper that stays has them run elsewhere"
 
-    with Client(directory) as client:
-        view = next(item["view"] for item in client.stream("views") if "view" in item)
+
+def _check_keeps_nothing(view: dict[str, Any]) -> None:
+    """Raise if the node keeps tasks that would end with it."""
     counts = view["task_counts"]
     count = counts["ready"] + counts["leased"]
     if not count:

@@ -114,7 +114,9 @@ def test_leave_names_what_would_be_forgotten_and_wants_force(mesh: Mesh, fleet: 
     assert "keeps 2 unfinished tasks that would be forgotten with it: t1, t2; " in refused.stderr
     assert "mesh leave --force" in refused.stderr
     assert node.is_running
-    assert mesh("leave", "--force", *at(node)).returncode == 0
+    left = mesh("leave", "--force", *at(node))
+    assert left.returncode == 0
+    assert "stopping 1 task that runs here: t1 (kept by solo); " in left.stderr
     assert node.wait_ended() == 0
 
 
