@@ -70,6 +70,15 @@ class Layout(Generic[Row]):
             [fit_line(column.cell(row, cells), cells) for column, cells in self.columns]
         )
 
+    def room_after(self, last: str) -> int:
+        """Return how many cells are left behind the column with the title `last`; 0 if it is not shown."""
+        used = 0
+        for column, width in self.columns:
+            used += width + self.gap
+            if column.title == last:
+                return max(0, self.width - used)
+        return 0
+
     def row_until(self, row: Row, last: str, rest: Line) -> Line:
         """Return the line of `row` up to the column with the title `last`, and `rest` in what is left."""
         cells: list[Line] = []

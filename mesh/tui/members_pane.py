@@ -108,6 +108,8 @@ class MembersPane:
         verdict = self.board.verdict(member)
         evidence = verdict.evidence if verdict else ()
         text = reason(member.state, member.cause, evidence)
+        if evidence and cell_len(text) > layout.room_after("FOR"):
+            text = "; ".join(evidence)  # the state beside it says the rest
         style = MEMBER_MARKS.get(member.state, UNKNOWN).style
         return layout.row_until(member, "FOR", [Segment(text, style)])
 
@@ -123,7 +125,6 @@ def _columns(board: Board) -> list[Column[MemberRow]]:
             width_min=11,
             width_max=40,
         ),
-        _words("ADDRESS", lambda m: m.address, (14, 47), cut=fit_middle),
         Column(title="STATE", cell=_state, text=_state_text, width_min=13, width_max=16),
         Column(
             title="FOR",
@@ -132,6 +133,7 @@ def _columns(board: Board) -> list[Column[MemberRow]]:
             rank=1,
             align="right",
         ),
+        _words("ADDRESS", lambda m: m.address, (14, 47), cut=fit_middle),
         Column(title="RTT", cell=_rtt, width_min=6, rank=3, align="right"),
         Column(title="SLOTS", cell=_slots, text=_slots_text, width_min=8, width_max=16, rank=2),
         Column(title="LOAD", cell=_load, width_min=_BAR_CELLS + 6, width_max=14, rank=4),

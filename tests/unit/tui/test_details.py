@@ -46,8 +46,13 @@ def page(board: Board, *keys: str, width: int = 80) -> str:
 
 
 def test_list_itself_says_why_a_member_died() -> None:
-    row = next(line for line in text_of(board_with_a_death(), 120, 30) if "✗ dead" in line)
+    row = next(line for line in text_of(board_with_a_death(), 160, 30) if "✗ dead" in line)
     assert "stopped answering: no refutation within 2.5 s; no answer to a ping" in row
+
+
+def test_where_room_is_short_the_evidence_goes_before_what_the_state_says() -> None:
+    row = next(line for line in text_of(board_with_a_death(), 80, 24) if "✗ dead" in line)
+    assert "20s no refutation within 2.5 s; no answer to …" in row
 
 
 def test_page_of_a_dead_member_says_why_with_all_evidence() -> None:
