@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tests.net.ground import How
-from tests.net.site import HOSTS, Site
+from tests.net.site import HOSTS, START_TIMEOUT_S, Site
 
 HEALED_WITHIN_S = 5.0
 HALVES = (HOSTS[:2], HOSTS[2:])
@@ -146,6 +146,22 @@ def mass_restart(form: Form) -> Outcome:
         return _after_restart(site, form)
 
 
+def cut_and_mass_restart(form: Form) -> Outcome:
+    """All crash together and start again while nothing passes between the halves."""
+    with Site(form.profile) as site:
+        time.sleep(form.lived_s)
+        site.ground.cut(*HALVES, "DROP")
+        site.kill()
+        for host in HOSTS:
+            site.start(host)
+        site.wait_apart(HALVES, START_TIMEOUT_S)
+        since_ns = time.time_ns()
+        time.sleep(form.fault_s)
+        site.ground.heal()
+        healed_s = site.wait_one(HEALED_WITHIN_S, form.hold_s)
+        return Outcome(healed_s, len(site.events("dead", since_ns)))
+
+
 def mass_restart_elsewhere(form: Form) -> Outcome:
     """All crash together, and all but one come back with other addresses, the seeds' old one in their hands."""
     with Site(form.profile) as site:
@@ -183,7 +199,15 @@ QUICK: tuple[Scenario, ...] = (
 )
 """What every check plays. On the quick profile any cut is longer than every timeout."""
 
-ALL = (*QUICK, cut_and_new_key, cut_between_two, long_cut, mass_restart, mass_restart_swapped)
+ALL = (
+    *QUICK,
+    cut_and_new_key,
+    cut_between_two,
+    long_cut,
+    mass_restart,
+    mass_restart_swapped,
+    cut_and_mass_restart,
+)
 
 
 def _cut_between_halves(form: Form, how: How, fault_s: float) -> Outcome:
