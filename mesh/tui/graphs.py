@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,13 +10,16 @@ from rich.segment import Segment
 from rich.style import Style
 
 from mesh.core.load import format_load
+from mesh.core.time import format_duration
 from mesh.tui.board import Board
 from mesh.tui.cells import Line, fit, fit_line
-from mesh.tui.history import CELL_S, Levels, Rates, peak, spark
+from mesh.tui.history import Levels, Rates, full, mean, span_s, spark
 from mesh.tui.palette import BLUE, CYAN, DIM, MAGENTA, YELLOW, load_style
 
 GRAPH_LINES: Final = 4
 _GAP: Final = 2
+_DONE_CELLS: Final = 3
+"""Tasks a second are the mean of so many cells: as long a time as packets a second are the mean of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +27,29 @@ class _Graph:
     """One value: its sign and name, what it is now, its past, what fills the graph at least, its unit.
 
     The `unit` is for one line, in which two rates share it; the `name` is for a graph of its own.
+    `write` makes a text of a value, `scale` one of what fills the graph.
     """
 
     sign: str
     name: str
-    now: str
+    now: float | None
     past: Rates | Levels
-    top_least: float
+    full_least: float
     style: Style
     unit: str
+    write: Callable[[float], str]
+    scale: Callable[[float], str] = "{:g}".format
+
+    @property
+    def text(self) -> str:
+        return "-" if self.now is None else self.write(self.now)
 
     @property
     def label(self) -> str:
-        return f"{self.sign} {self.now}{self.unit}"
+        return f"{self.sign} {self.text}{self.unit}"
+
+    def full(self, values: list[float | None]) -> float:
+        return full([*values, self.now], self.full_least)
 
 
 def spark_line(board: Board, width: int) -> Line:
@@ -47,7 +61,7 @@ def spark_line(board: Board, width: int) -> Line:
     line: Line = [Segment(" ")]
     for graph, text in zip(graphs, words, strict=True):
         values = graph.past.last(cells)
-        (picture,) = spark(values, 1, peak(values, graph.top_least))
+        (picture,) = spark(values, 1, graph.full(values))
         line += [Segment(text, DIM), Segment(picture, graph.style), Segment(" " * _GAP)]
     return fit_line(line, width)
 
@@ -59,9 +73,10 @@ def graph_lines(board: Board, width: int) -> list[Line]:
     lines: list[Line] = [[Segment(" ")] for _ in range(GRAPH_LINES)]
     for graph in graphs:
         values = graph.past.last(cells)
-        top = peak(values, graph.top_least)
-        title = f"{graph.sign} {graph.now} {graph.name}"
-        scale = f"  last {int(cells * CELL_S)} s, up to {top:.3g}"
+        top = graph.full(values)
+        title = f"{graph.sign} {graph.text} {graph.name}"
+        known_s = span_s(values)
+        scale = f"  last {format_duration(known_s)}, full at {graph.scale(top)}" if known_s else ""
         lines[0] += [
             Segment(title, graph.style),
             Segment(fit(scale, max(cells + _GAP - len(title), 0)), DIM),
@@ -74,21 +89,17 @@ def graph_lines(board: Board, width: int) -> list[Line]:
 def _graphs(board: Board) -> list[_Graph]:
     past = board.history
     sent, received = board.traffic.rates() or (None, None)
-    (done,) = past.done.last(1)
+    done = mean(past.done.last(_DONE_CELLS))
     load = board.own.load if board.own else None
     style = YELLOW if load is None else load_style(load)
     return [
-        _Graph("↑", "packets/s out", _rate(sent), past.sent, 4.0, CYAN, ""),
-        _Graph("↓", "packets/s in", _rate(received), past.received, 4.0, BLUE, " packets/s"),
-        _Graph("✓", "tasks/s done", _rate(done), past.done, 1.0, MAGENTA, " tasks/s"),
-        _Graph(
-            "load", "here", "-" if load is None else format_load(load), past.load, 1.0, style, ""
-        ),
+        _Graph("↑", "packets/s out", sent, past.sent, 5.0, CYAN, "", _rate),
+        _Graph("↓", "packets/s in", received, past.received, 5.0, BLUE, " packets/s", _rate),
+        _Graph("✓", "tasks/s done", done, past.done, 1.0, MAGENTA, " tasks/s", _rate),
+        _Graph("load", "here", load, past.load, 1.0, style, "", format_load, "{:.0%}".format),
     ]
 
 
-def _rate(value: float | None) -> str:
+def _rate(value: float) -> str:
     """Return a rate in at most four characters, as far as rates go."""
-    if value is None:
-        return "-"
     return f"{value:.1f}" if value < 99.5 else f"{value:.0f}"

@@ -6,6 +6,7 @@ the left; the cell under way is not shown. A stretch without a view is a gap, no
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import Final
 
@@ -78,6 +79,23 @@ def spark(values: list[float | None], rows: int, top: float) -> list[str]:
     ]
 
 
-def peak(values: list[float | None], least: float) -> float:
-    """Return what should fill a graph of `values`: the greatest of them, but not below `least`."""
-    return max([least, *(value for value in values if value is not None)])
+def full(values: list[float | None], least: float) -> float:
+    """Return what should fill a graph of `values`: a round number that none exceeds, not below `least`.
+
+    It is 1, 2 or 5 times a power of ten, so that nobody takes it for something measured.
+    """
+    most = max([least, *(value for value in values if value is not None)])
+    power = 10.0 ** math.floor(math.log10(most))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= most * (1 - 1e-9))
+
+
+def span_s(values: list[float | None]) -> float:
+    """Return how far back `values`, cells of which the last is the latest, know anything."""
+    first = next((at for at, value in enumerate(values) if value is not None), len(values))
+    return (len(values) - first) * CELL_S
+
+
+def mean(values: list[float | None]) -> float | None:
+    """Return the mean of what is known of `values`, None when that is nothing."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

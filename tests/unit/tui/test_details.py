@@ -376,7 +376,8 @@ def test_high_screen_has_graphs_and_a_usual_one_sparklines() -> None:
         board.fold(
             {"view": view_json(rows, node=node, at=AT + second, task_counts=counts)},
         )
-    assert "↑ 2.0 ▄▄▄▄▄▄  ↓ 2.0 packets/s ▄▄▄▄▄▄  ✓ 1.0 tasks/s ██████" in text_of(board, 80, 24)[2]
+    assert "↑ 2.0 ▃▃▃▃▃▃  ↓ 2.0 packets/s ▃▃▃▃▃▃  ✓ 1.0 tasks/s ██████" in text_of(board, 80, 24)[2]
     high = text_of(board, 200, 60)
-    assert "packets/s out" in high[2]
+    assert "↑ 2.0 packets/s out  last 28s, full at 5 " in high[2]
+    assert "load 50% here  last 28s, full at 100%" in high[2]
     assert "█" in high[5]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mesh.tui.history import CELL_S, CELLS_MAX, Levels, Rates, peak, spark
+import pytest
+
+from mesh.tui.history import CELL_S, CELLS_MAX, Levels, Rates, full, mean, span_s, spark
 
 
 def test_cell_is_the_mean_of_its_stretch_and_stays_once_drawn() -> None:
@@ -54,5 +56,28 @@ def test_rate_is_the_growth_in_a_second_and_never_below_zero() -> None:
 def test_picture_shows_what_is_known_and_fills_up_to_the_top() -> None:
     assert spark([None, 0.0, 0.01, 4.0, 9.0], 1, 8.0) == [" ▁▁▄█"]
     assert spark([8.0, 2.0, None], 2, 8.0) == ["█  ", "█▄ "]
-    assert peak([None, 3.0], 1.0) == 3.0
-    assert peak([], 1.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("values", "least", "top"),
+    [
+        ([None, 3.0], 1.0, 5.0),
+        ([], 1.0, 1.0),
+        ([2.0], 1.0, 2.0),
+        ([5.1], 5.0, 10.0),
+        ([2.55], 1.0, 5.0),
+        ([1234.0], 5.0, 2000.0),
+        ([0.01], 0.1, 0.1),
+    ],
+)
+def test_graph_is_full_at_a_round_number(
+    values: list[float | None], least: float, top: float
+) -> None:
+    assert full(values, least) == pytest.approx(top)
+
+
+def test_past_is_as_long_as_what_is_known() -> None:
+    assert span_s([None, None, 1.0, None, 2.0]) == 3 * CELL_S
+    assert span_s([None]) == 0
+    assert mean([None, 1.0, 2.0]) == 1.5
+    assert mean([None]) is None

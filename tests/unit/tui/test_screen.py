@@ -52,7 +52,7 @@ SMALL_80X24 = """\
 SMALL_200X60_TOP = """\
  mesh 3f9a2c1b7d0e4f55  node n1  127.0.0.1:7946                                                                                                                                        up 2h14m  v0.1.0
  ● 2 alive  ◐ 0 suspect  ✗ 1 dead                                                                                                                             ▲ busiest n2 4/4 slots load 130%  healthy
- ↑ 2.1 packets/s out  last 188 s, up to 4         ↓ 2.8 packets/s in  last 188 s, up to 4          ✓ - tasks/s done  last 188 s, up to 1            load 20% here  last 188 s, up to 1
+ ↑ 2.1 packets/s out                              ↓ 2.8 packets/s in                               ✓ - tasks/s done                                 load 20% here
 
 
 
