@@ -141,7 +141,7 @@ def show_status(options: argparse.Namespace) -> int:
                 ("name", status["name"]),
                 ("phase", status["phase"]),
                 ("address", status["address"]),
-                ("node", f"{status['node_id']} (boot {status['boot']})"),
+                ("node", f"{status['node_id']} (session {status['boot']})"),
                 ("mesh", status["mesh_id"] or "none yet"),
                 ("profile", status["profile"]),
                 ("slots", f"{status['used']} of {status['slots']} in use"),

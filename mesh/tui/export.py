@@ -59,6 +59,8 @@ def export_svg(
     console.print(Screen(board, width, height, zone=zone), end="")
     svg = console.export_svg(title="mesh top", theme=_THEME, unique_id="mesh")
     svg = _FONT_FACE.sub("", svg).replace("Fira Code", _FONTS)
+    # Not every program that draws SVG takes the blanks at the ends of a text for more than layout.
+    svg = svg.replace("<svg ", '<svg xml:space="preserve" ', 1)
     path.write_text(svg, encoding="utf-8")
 
 

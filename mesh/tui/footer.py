@@ -12,13 +12,6 @@ from mesh.tui.look import EVENTS, PANES, Look
 from mesh.tui.orders import MEMBER_ORDERS, TASK_ORDERS
 from mesh.tui.palette import BOLD, DIM, KEY
 
-_ON_PAGE: Final = (
-    ("esc", "back"),
-    ("↑↓", "scroll"),
-    ("← →", "next one"),
-    ("p", "pause"),
-    ("?", "help"),
-)
 _TYPING: Final = (("enter", "keep"), ("esc", "clear"))
 _EXAMPLES: Final = ("state:dead  zone=eu  !n3", "state:failed  node:n2", "kind:dead  n3")
 
@@ -58,8 +51,15 @@ class Footer:
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
         look = self.look
+        pause = ("p", "go on" if look.is_paused else "pause")
         if look.opened:
-            return _ON_PAGE
+            return (
+                ("esc", "back"),
+                ("↑↓", "scroll"),
+                ("← →", "next one"),
+                pause,
+                ("?", "help"),
+            )
         return (
             *((("q", "close"), ("Ctrl-C", "leave")) if self.is_joined else (("q", "quit"),)),
             ("?", "help"),
@@ -68,7 +68,7 @@ class Footer:
             ("/", "find"),
             *(() if look.focus == EVENTS else (("s", "sort"),)),
             ("z", "panes" if look.is_zoomed else "zoom"),
-            ("p", "go on" if look.is_paused else "pause"),
+            pause,
             ("↑↓", "row"),
             *(() if look.focus == EVENTS else (("S", f"sorted by {self._order()}"),)),
         )

@@ -12,6 +12,7 @@ from mesh.tui.cells import Line, fit, fit_line
 from mesh.tui.palette import (
     BOLD,
     BUSIEST,
+    COLUMN,
     GREEN,
     HEALTH_MAX,
     HEALTH_OVERLOADED,
@@ -44,6 +45,11 @@ _KEYS: Final = (
     ("?", "this page; any key closes it"),
 )
 
+_COLUMNS: Final = (
+    ("LOAD", "100%: all its processors busy"),
+    ("TIME", "how long it waits, runs, or ran"),
+)
+
 _MEMBERS: Final = (
     ("alive", "answers"),
     ("suspect", "may still refute"),
@@ -60,8 +66,8 @@ _TASKS: Final = (
 )
 
 _HEALTH: Final = (
-    ("healthy", GREEN, "keeps its own time"),
-    ("strained", YELLOW, f"1-{HEALTH_OVERLOADED - 1} of {HEALTH_MAX}: is late"),
+    ("healthy", GREEN, "0: keeps its time"),
+    ("strained", YELLOW, f"1-{HEALTH_OVERLOADED - 1}: it is late"),
     ("overloaded", RED_BOLD, f"{HEALTH_OVERLOADED}-{HEALTH_MAX}: far too late"),
 )
 
@@ -80,12 +86,14 @@ class HelpPane:
             [Segment(fit(keys, 12), KEY), Segment(meaning)]
             for keys, meaning in (*(_QUIT_JOINED if self.is_joined else _QUIT), *_KEYS)
         ]
+        keys.append([])
+        keys += [[Segment(fit(title, 12), COLUMN), Segment(text)] for title, text in _COLUMNS]
         signs: list[Line] = [[Segment("members", BOLD)]]
         signs += [_legend(MEMBER_MARKS[state], state, meaning) for state, meaning in _MEMBERS]
         signs += [_legend(BUSIEST, "busiest", "by slots or load"), []]
         signs += [[Segment("tasks", BOLD)]]
         signs += [_legend(TASK_MARKS[state], state, meaning) for state, meaning in _TASKS]
-        signs += [[], [Segment("this node", BOLD)]]
+        signs += [[], [Segment(f"this node: 0 is best, {HEALTH_MAX} worst", BOLD)]]
         signs += [
             [Segment(fit(word, 12), style), Segment(meaning)] for word, style, meaning in _HEALTH
         ]

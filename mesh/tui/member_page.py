@@ -40,7 +40,7 @@ def member_page(board: Board, member: MemberRow, width: int, zone: tzinfo | None
     if member.state != "alive":
         lines += _why(board, member, width)
     lines += heading("what it is")
-    lines += facts(_pairs(member), width)
+    lines += facts(_pairs(board, member), width)
     lines += _runs(board, member)
     lines += heading("what happened to it")
     return [*lines, *happenings(_events(board, member), width, zone)]
@@ -87,8 +87,9 @@ def _evidence(board: Board, member: MemberRow) -> list[str]:
     return found
 
 
-def _pairs(member: MemberRow) -> list[tuple[str, Line]]:
+def _pairs(board: Board, member: MemberRow) -> list[tuple[str, Line]]:
     boot = whole(member.source, "boot")
+    pid = board.node.pid if board.node and member.is_self else None
     return [
         ("address", plain(member.address)),
         ("rtt", plain("this node" if member.is_self else milliseconds(member.rtt_ms))),
@@ -98,9 +99,10 @@ def _pairs(member: MemberRow) -> list[tuple[str, Line]]:
         ("pool", plain(member.pool)),
         ("class", plain(member.class_)),
         ("node id", plain(member.node_id)),
-        ("boot", plain(boot)),
+        ("session", plain(boot)),
         ("incarnation", plain(whole(member.source, "incarnation"))),
         *_labels(member),
+        *([] if pid is None else [("process", plain(pid))]),
     ]
 
 

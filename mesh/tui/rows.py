@@ -26,6 +26,7 @@ class NodeRow:
     phase: str
     version: str
     since: float | None
+    pid: int | None
     health: int | None
     """Lifeguard's health score: 0 is well, 8 the worst; None when the node does not tell."""
 
@@ -39,6 +40,7 @@ class NodeRow:
             phase=text(source, "phase"),
             version=text(source, "version"),
             since=number(source, "since"),
+            pid=whole(source, "pid"),
             health=whole(source, "health"),
         )
 

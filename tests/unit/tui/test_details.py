@@ -61,8 +61,15 @@ def test_page_of_a_dead_member_says_why_with_all_evidence() -> None:
     assert "It stopped answering, and no other member got through to it" in text
     for piece in EVIDENCE:
         assert f"· {piece}" in text
-    for fact in ("boot        7", "incarnation 1", "zone=eu", "class       general"):
+    for fact in ("session     7", "incarnation 1", "zone=eu", "class       general"):
         assert fact in text
+
+
+def test_own_page_names_the_process() -> None:
+    node = dict(view_json([])["node"], pid=4711)  # type: ignore[call-overload]  # a map it is
+    board = board_of([member_json(1), member_json(2)], node=node)
+    assert "process     4711" in page(board, "enter")
+    assert "process" not in page(board, "down", "enter")
 
 
 def test_evidence_of_the_suspicion_stands_below_that_of_the_death() -> None:
@@ -343,6 +350,12 @@ def test_snapshot_does_not_change_while_the_board_goes_on() -> None:
     board.fold({"view": view_json([member_json(9)], at=AT + 60)})
     assert text_of(frozen, 80, 24) == before
     assert text_of(board, 80, 24) != before
+
+
+def test_page_of_a_frozen_picture_offers_to_go_on() -> None:
+    board = small_board()
+    assert "p pause" in text_of(board, 80, 24, after(board, "enter"))[-1]
+    assert "p go on" in text_of(board, 80, 24, after(board, "p", "enter"))[-1]
 
 
 def test_pause_is_said_on_top() -> None:

@@ -16,7 +16,8 @@ def test_picture_holds_the_screen_and_fetches_nothing(tmp_path: Path) -> None:
     path = tmp_path / "screen.svg"
     export_svg(small_board(), 100, 30, path, zone=UTC)
     svg = path.read_text(encoding="utf-8")
-    ET.fromstring(svg)
+    space = "{http://www.w3.org/XML/1998/namespace}space"
+    assert ET.fromstring(svg).get(space) == "preserve"
     assert "members" in svg
     assert "suspects" in svg
     assert "@font-face" not in svg
