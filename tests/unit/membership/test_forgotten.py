@@ -9,7 +9,17 @@ from mesh.errors import ConfigError
 from mesh.membership.profile import lan
 from mesh.wire.packet import decode_packet
 from mesh.wire.records import Cause, Standing, State
-from mesh.wire.swim_messages import Alive, Dead, Forget, Left, Ping, Suspect, SyncOffer, SyncRoot
+from mesh.wire.swim_messages import (
+    Alive,
+    Dead,
+    Forget,
+    Left,
+    Ping,
+    Suspect,
+    SyncDelta,
+    SyncOffer,
+    SyncRoot,
+)
 from tests.unit.membership.forgets import MINUTE_S, forget, short_lived, states, with_a_dead_host
 from tests.unit.membership.pump import Host, Pump, are_equal, card_bytes, node_id
 
@@ -71,6 +81,29 @@ def test_who_missed_the_news_learns_it_though_it_knows_the_same_living(
     assert states(hosts[:4], hosts[4]) == {State.FORGOTTEN}
     assert hosts[3].kinds(hosts[4])[-1] is EventKind.FORGET
     assert hosts[3].events[-1].evidence == ("asked for at host-1",)
+
+
+def test_who_learns_it_by_comparing_tells_the_others_at_once(pump: Pump, hosts: list[Host]) -> None:
+    wish = Standing(1, 0, State.FORGOTTEN, Cause.NONE, 7, card_bytes(5), node_id(9))
+    _, outputs = hosts[0].swim.handle_request(pump.now, node_id(2), SyncOffer((0,), (wish,)))
+    pump._carry_out(hosts[0], outputs)
+    for host in hosts:
+        host.asked.clear()
+    pump.run(1.0)
+    assert states(hosts[:4], hosts[4]) == {State.FORGOTTEN}
+    assert not any(isinstance(ask.message, SyncRoot) for host in hosts for ask in host.asked)
+
+
+def test_who_never_knew_the_member_is_told_of_the_tombstone(pump: Pump, hosts: list[Host]) -> None:
+    forget(pump, hosts[0], "host-5")
+    nothing = SyncOffer(tuple(range(64)), ())
+    reply, _ = hosts[0].swim.handle_request(pump.now, hosts[1].node_id, nothing)
+    assert isinstance(reply, SyncDelta)
+    assert State.FORGOTTEN in {standing.state for standing in reply.members}
+    hosts[3].swim.table.remove(hosts[4].node_id)
+    hosts[3].swim._sync._merging.merge(pump.now, hosts[0].node_id, reply.members)
+    assert hosts[3].state_of(hosts[4]) is State.FORGOTTEN
+    assert EventKind.FORGET not in hosts[3].kinds(hosts[4])
 
 
 def test_equal_tombstones_cost_no_exchange_of_members(pump: Pump, hosts: list[Host]) -> None:
@@ -253,6 +286,11 @@ def test_members_that_tell_each_other_do_not_keep_it_for_ever() -> None:
     forget(pump, hosts[0], "host-8")
     pump.run(35.0)
     assert states(hosts[:7], hosts[7]) == {None}
+
+
+def test_a_late_rumour_makes_no_younger_tombstone(pump: Pump, hosts: list[Host]) -> None:
+    pump.at_host(hosts[0], hosts[1], Forget(hosts[4].node_id, 1, 0, hosts[1].node_id, 500))
+    assert hosts[0].knows(hosts[4]).since == pump.now - 500
 
 
 def test_a_tombstone_that_has_run_out_elsewhere_is_not_taken_back(
