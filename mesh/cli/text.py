@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from typing import Final
 
 from mesh.core.time import format_duration
 
+_LAST_CELLS_MIN: Final = 8
 _COLOURS: Final = {
     "alive": "32", "done": "32",
     "suspect": "33", "seeking": "33", "leaving": "33", "ready": "33", "seek": "33", "warn": "33", "conflict": "33",
@@ -38,8 +40,13 @@ def printable(text: object) -> str:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return aligned columns under their headings; state words are coloured on a terminal."""
+    """Return aligned columns under their headings; state words are coloured on a terminal.
+
+    On a terminal the last column is cut to its width, unless it is too narrow for the others.
+    """
     cells = [[printable(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        cells = _cut_last(headings, cells, shutil.get_terminal_size().columns)
     widths = [max(map(_cells, column)) for column in zip(headings, *cells, strict=True)]
     coloured = is_coloured()
     lines = ["  ".join(map(str.ljust, headings, widths)).rstrip()]
@@ -51,6 +58,28 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
         )
         lines.append("  ".join(_paint(cell, coloured) for cell in padded).rstrip())
     return "\n".join(lines)
+
+
+def _cut_last(headings: Sequence[str], rows: list[list[str]], width: int) -> list[list[str]]:
+    """Return `rows` with the last column cut to what the others leave of `width` cells."""
+    columns = list(zip(headings, *rows, strict=True))
+    used = sum(max(map(_cells, column)) + 2 for column in columns[:-1])
+    room = width - used
+    if room < max(_LAST_CELLS_MIN, _cells(headings[-1])):
+        return rows
+    return [[*row[:-1], _cut(row[-1], room)] for row in rows]
+
+
+def _cut(text: str, room: int) -> str:
+    """Return `text` in at most `room` cells, with an ellipsis where something is missing."""
+    if _cells(text) <= room:
+        return text
+    kept = ""
+    for char in text:
+        if _cells(kept + char) >= room:
+            break
+        kept += char
+    return f"{kept}…"
 
 
 def _cells(text: str) -> int:

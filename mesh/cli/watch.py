@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, Final
 
 from mesh.cli.arguments import Commands, add_command, add_data, add_json, data_dir, whole_number
 from mesh.cli.local_node import local_node
@@ -11,6 +11,20 @@ from mesh.cli.local_node import local_node
 LAST_MAX = 2_000  # what a node holds
 LONG_DEAD_S = 86_400.0
 """The dead are tried for ever, so they are listed for ever; people see those of the last day."""
+
+_MEMBER_COLUMNS: Final = (
+    ("NAME", None),
+    ("STATE", None),
+    ("FOR", None),
+    ("ADDRESS", None),
+    ("RTT", None),
+    ("SLOTS", None),
+    ("LOAD", None),
+    ("POOL", "default"),
+    ("CLASS", "general"),
+    ("LABELS", "-"),
+)
+"""The columns, and what all members have in those that are left out then."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -50,24 +64,26 @@ def show_members(options: argparse.Namespace) -> int:
     if options.json:
         print_json(members)
     else:
-        headings = (
-            "NAME",
-            "STATE",
-            "FOR",
-            "ADDRESS",
-            "RTT",
-            "SLOTS",
-            "LOAD",
-            "POOL",
-            "CLASS",
-            "LABELS",
-        )
         shown = members if options.all else [m for m in members if not _is_long_dead(m)]
-        print(table(headings, [_member_row(member, phase) for member in shown]))
+        told = [
+            number
+            for number, (title, value) in enumerate(_MEMBER_COLUMNS)
+            if value is None or any(_cell(member, title.lower()) != value for member in shown)
+        ]
+        rows = [_member_row(member, phase) for member in shown]
+        headings = [_MEMBER_COLUMNS[number][0] for number in told]
+        print(table(headings, [[row[number] for number in told] for row in rows]))
         hidden = len(members) - len(shown)
         if hidden:
             print(f"not shown: {hidden} dead for more than a day; mesh members --all shows them")
     return 0
+
+
+def _cell(member: dict[str, Any], key: str) -> str:
+    """Return what a member declares, as text: labels as `key=value`, "-" for none."""
+    if key != "labels":
+        return str(member[key])
+    return " ".join(f"{name}={value}" for name, value in sorted(member["labels"].items())) or "-"
 
 
 def _is_long_dead(member: dict[str, Any]) -> bool:
@@ -84,16 +100,14 @@ def _member_row(member: dict[str, Any], phase: str) -> tuple[object, ...]:
     rtt_ms, used, load = member["rtt_ms"], member["used"], member["load"]
     slots = member["slots"] if used is None or not is_up else f"{used}/{member['slots']}"
     return (
-        f"{member['name']} (this node)" if member.get("self") else member["name"],
+        f"{member['name']} (me)" if member.get("self") else member["name"],
         _state(member, phase),
         since(member["since"]),
         member["address"],
         "-" if rtt_ms is None or not is_up else f"{rtt_ms:.1f}ms",
         slots,
         "-" if load is None or not is_up else format_load(load),
-        member["pool"],
-        member["class"],
-        " ".join(f"{key}={value}" for key, value in sorted(member["labels"].items())) or "-",
+        *(_cell(member, key) for key in ("pool", "class", "labels")),
     )
 
 

@@ -56,6 +56,28 @@ def node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "local_node", local_node)
 
 
+def test_what_no_member_declares_takes_no_column(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(capsys).splitlines()[0].split() == [
+        "NAME",
+        "STATE",
+        "FOR",
+        "ADDRESS",
+        "RTT",
+        "SLOTS",
+        "LOAD",
+    ]
+    changed = [MEMBERS[0] | {"labels": {"gpu": "yes"}}, MEMBERS[2] | {"pool": "fast"}]
+    monkeypatch.setattr(
+        Answers, "call", lambda _self, name: (changed, {"phase": "member"})[name == "status"]
+    )
+    lines = run(capsys).splitlines()
+    assert lines[0].split()[-2:] == ["POOL", "LABELS"]
+    assert lines[1].split()[-2:] == ["default", "gpu=yes"]
+    assert lines[2].split()[-2:] == ["fast", "-"]
+
+
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     options = build_parser()[0].parse_args(["members", *words])
     assert options.handler(options) == 0

@@ -20,6 +20,21 @@ def test_columns_behind_wide_and_combining_characters_are_aligned() -> None:
     ]
 
 
+def test_on_a_terminal_the_last_column_is_cut_to_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [("one", "x" * 40), ("two", "東京" * 10), ("three", "short")]
+    assert "x" * 40 in text.table(("A", "COMMAND"), rows)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "20")
+    assert text.table(("A", "COMMAND"), rows).splitlines()[1:] == [
+        "one    " + "x" * 12 + "…",
+        "two    東京東京東京…",
+        "three  short",
+    ]
+    monkeypatch.setenv("COLUMNS", "12")
+    assert "x" * 40 in text.table(("A", "COMMAND"), rows)
+
+
 def test_names_from_elsewhere_cannot_move_the_cursor() -> None:
     assert text.printable("a\x1b[2Jb\nc\u202e") == "a?[2Jb?c?"
     assert "\x1b" not in text.table(("NAME",), [("\x1b]0;owned\x07",)])
