@@ -6,13 +6,30 @@ Medians over rounds stand beside the worst, since a mesh is as slow as its slowe
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from mesh.bench.records import Record, Round, spread
 
 BINS: Final = 12
 BAR_CELLS: Final = 40
+LINE_CELLS: Final = 80
+_MEANINGS: Final = {
+    "rounds": "",
+    "first": "the first member's report of the fault, the median of the rounds",
+    "median": "the median member's",
+    "last": "the last member's",
+    "worst": "the last member's in the slowest round",
+    "back": "until the last member saw the victim return",
+    "whole": "until every member saw every other alive",
+    "false": "dead verdicts on members that nothing was done to",
+    "victim": "dead verdicts on a victim that lived",
+    "suspect": "suspicions of members that nothing was done to",
+    "missing": "reports that never came, which no time tells of",
+}
+"""The columns of a fault's table. Those of which there is nothing to tell are left out."""
+
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 
 
@@ -22,9 +39,9 @@ def round_line(name: str, number: int, played: Round) -> str:
     if played.victim:
         parts.append(played.victim)
     if played.fault in {"kill", "leave"}:
-        parts.append(f"noticed {_spread_text(list(played.noticed_ms.values()))}")
+        parts.append(f"noticed after {_spread_text(list(played.noticed_ms.values()))}")
     if played.returned_ms:
-        parts.append(f"back {_spread_text(list(played.returned_ms.values()))}")
+        parts.append(f"back after {_spread_text(list(played.returned_ms.values()))}")
     if played.whole_ms is not None:
         parts.append(f"all alive to all after {played.whole_ms:.0f} ms")
     blame = played.blame
@@ -44,7 +61,7 @@ def _spread_text(times_ms: Sequence[float]) -> str:
     found = spread(times_ms)
     if found.median_ms is None:
         return "by nobody"
-    return f"{found.first_ms:.0f} / {found.median_ms:.0f} / {found.last_ms:.0f} ms"
+    return f"{found.first_ms:.0f}-{found.last_ms:.0f} ms, median {found.median_ms:.0f}"
 
 
 def report_text(records: Sequence[Record]) -> str:
@@ -73,30 +90,13 @@ def _about(records: Sequence[Record]) -> str:
 
 
 def fault_table(records: Sequence[Record], fault: str) -> str:
-    """Return one fault's table: a row for each contestant.
-
-    `false` counts dead verdicts on members that nothing was done to, `victim` those on a victim that
-    lived, each by anybody; `missing` the reports that never came, which no time tells.
-    """
-    head = (
-        "rounds",
-        "first",
-        "median",
-        "last",
-        "worst last",
-        "back",
-        "whole",
-        "false",
-        "victim",
-        "suspicions",
-        "missing",
-    )
+    """Return one fault's table, a row for each contestant, and what its columns mean."""
     rows = []
     for record in records:
         played = record.of_fault(fault)
         if played:
             rows.append((record.name, *_fault_cells(played)))
-    return table((f"{fault}, ms", *head), rows)
+    return table((f"{fault}, ms", *_MEANINGS), rows, _MEANINGS)
 
 
 def _fault_cells(played: Sequence[Round]) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ def _fault_cells(played: Sequence[Round]) -> tuple[str, ...]:
         _middle(back),
         _middle([one.whole_ms for one in played]),
         str(sum(one.blame.false_accusations for one in played)),
-        str(sum(one.blame.victim_accusations for one in played)),
+        str(sum(one.blame.victim_accusations for one in played) or "-"),
         str(sum(one.blame.suspicions for one in played)),
         str(sum(len(one.missing) for one in played)),
     )
@@ -144,22 +144,31 @@ def cost_table(records: Sequence[Record]) -> str:
     return table(("a member", *head), rows)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return columns under their heads: the first to the left, the others to the right."""
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], meanings: Mapping[str, str] | None = None
+) -> str:
+    """Return columns under their heads: the first to the left, the others to the right; then their meanings.
+
+    A column in which no row has anything is left out.
+    """
     if not rows:
         return ""
+    told = [column for column in range(len(head)) if any(row[column] != "-" for row in rows)]
+    head = [head[column] for column in told]
+    rows = [[row[column] for column in told] for row in rows]
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    widths[0] = max(widths[0], 10)
     lines = []
     for row in (head, *rows):
         cells = [row[0].ljust(widths[0])]
         cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+    known = [f"{title}: {meaning}" for title in head if (meaning := (meanings or {}).get(title))]
+    return "\n".join([*lines, *textwrap.wrap("; ".join(known), LINE_CELLS)])
 
 
 def histogram(times_ms: dict[str, list[float]]) -> str:
-    """Return one histogram for each contestant, all with the same bins."""
+    """Return one histogram for each contestant, all with the same bins; times are whole ms, as in the table."""
+    times_ms = {name: [float(round(time)) for time in times] for name, times in times_ms.items()}
     known = [time for times in times_ms.values() for time in times]
     width = round_step(max(known) - min(known), BINS - 1)
     low = min(known) // width * width
@@ -169,7 +178,8 @@ def histogram(times_ms: dict[str, list[float]]) -> str:
         most = max(counts)
         if not most:
             continue
-        lines = [f"{name}: {len(times)} reports"]
+        reports = "1 report" if len(times) == 1 else f"{len(times)} reports"
+        lines = [f"{name}: {reports}, in bars of {width:g} ms from the time beside them on"]
         lines += [
             f"{low + number * width:8g} ms  {bar_of(count / most)} {count or ''}".rstrip()
             for number, count in enumerate(counts)

@@ -136,7 +136,10 @@ def test_a_round_that_was_never_noticed_has_null_times() -> None:
 
 def test_a_round_is_one_line() -> None:
     line = round_line("mesh", 3, KILLED)
-    assert "kill 3  n2  noticed 4100 / 4200 / 4700 ms  back 10 / 12 / 20 ms" in line
+    assert (
+        "kill 3  n2  noticed after 4100-4700 ms, median 4200  back after 10-20 ms, median 12"
+        in line
+    )
     stopped = round_line("mesh", 1, STOPPED)
     assert "all alive to all after 8 ms  suspicions of the victim 3" in stopped
     assert "MISSING 2" in round_line("serf", 1, records()[1].rounds[0])
@@ -144,7 +147,7 @@ def test_a_round_is_one_line() -> None:
 
 def test_the_report_has_a_row_for_each_contestant_and_each_fault() -> None:
     text = report_text(records())
-    for part in ("kill, ms", "stop, ms", "mesh: 6 reports", "serf: 1 reports", "met after, ms"):
+    for part in ("kill, ms", "stop, ms", "mesh: 6 reports", "serf: 1 report,", "met after, ms"):
         assert part in text
     (row,) = (line for line in text.splitlines() if line.startswith("serf") and " 6000 " in line)
     assert row.split()[:5] == ["serf", "1", "6000", "6000", "6000"]
@@ -176,7 +179,7 @@ def test_a_bar_shows_anything_above_nothing() -> None:
 
 def test_all_histograms_have_the_same_bins() -> None:
     text = histogram({"a": [100.0, 110.0], "b": [500.0], "c": []})
-    edges = [line.split(" ms")[0].strip() for line in text.splitlines() if " ms" in line]
+    edges = [line.split(" ms")[0].strip() for line in text.splitlines() if line.startswith(" ")]
     assert edges[: len(edges) // 2] == edges[len(edges) // 2 :]
     assert edges[0] == "100"
     assert "c:" not in text
@@ -184,9 +187,29 @@ def test_all_histograms_have_the_same_bins() -> None:
 
 def test_a_histogram_of_equal_times_is_one_bin() -> None:
     assert histogram({"a": [7.0, 7.0]}).splitlines() == [
-        "a: 2 reports",
+        "a: 2 reports, in bars of 1 ms from the time beside them on",
         f"       7 ms  {'█' * 40} 2",
     ]
+
+
+def test_histogram_and_table_round_alike() -> None:
+    played = Round(fault="kill", victim="n2", noticed_ms={"n1": 1253.6, "n3": 1254.9, "n4": 1255.5})
+    text = report_text([Record(name="mesh", about="Mesh, lan", rounds=[played])])
+    (row,) = (line for line in text.splitlines() if line.startswith("mesh") and " 1255 " in line)
+    assert row.split()[2:5] == ["1254", "1255", "1256"]
+    bars = [line.split()[0] for line in text.splitlines() if "█" in line]
+    assert bars == ["1254", "1255", "1256"]
+
+
+def test_table_explains_its_columns_and_leaves_out_those_with_nothing_in_80_cells() -> None:
+    text = report_text([replace(record, idle=None) for record in records()])
+    kill, stop, cost = (block for block in text.split("\n\n") if ", ms" in block.splitlines()[0])
+    assert "whole" not in kill
+    assert "victim: " not in kill
+    assert "back: until the last member saw the victim return" in kill.replace("\n", " ")
+    assert "whole: until every member saw every other alive" in stop.replace("\n", " ")
+    assert [line.split() for line in cost.splitlines()[1:]] == [["mesh", "30"], ["serf", "-"]]
+    assert all(len(line) <= 80 for line in text.splitlines())
 
 
 def test_the_figure_is_well_formed_and_has_a_line_for_each_round() -> None:
