@@ -5,8 +5,9 @@
 The nonce is salt and number. The salt is drawn at random when a node starts, and again before the
 numbers run out, so no nonce is used twice under a key whatever happened to the disk or to the clock.
 The header, the mesh's id and the receiver's are authenticated; neither id travels. Who is at an address is
-known once it has proved itself there: what is sent before that opens at any member. A plain packet's
-header is taken off before, and put back after, so sealing costs 20 bytes a datagram.
+known once it has proved itself there: what is sent before that opens at any member, and counts at the one
+whose challenge is answered next. A plain packet's header is taken off before, and put back after, so
+sealing costs 20 bytes a datagram.
 
 Nothing is read, and no state kept, of a datagram that no key opens. One that opens but may be recorded
 (see `freshness`) is kept back. If it only asks whether this node is there, it is answered, and that is all.
@@ -50,18 +51,20 @@ NUMBER_MAX: Final = (1 << 32) - 1
 
 _BOUND: Final = struct.Struct(">BBQQIQQ")  # the header, the mesh's id, the receiver's or 0
 _IDS: Final = struct.Struct(">QQ")  # its end
-_SALT: Final = slice(10, HEADER.size)  # salt and number: the nonce
+# Slices below are written out, as each packet costs some: [:22] is the header, [10:22] the nonce.
 _PROOF: Final = struct.Struct(">8sI")  # the challenge, the floor
 _HAS_CHALLENGE: Final = 0x10
 _HAS_PROOF: Final = 0x20
 _FOR_ONE: Final = 0x40
-_HAS_MORE: Final = _HAS_CHALLENGE | _HAS_PROOF
+_KINDS: Final = _HAS_CHALLENGE | _HAS_PROOF | _FOR_ONE
 _VERSION_BITS: Final = 0x0F
 _ANYBODY: Final = NodeId(0)
+_PLAIN_BYTES: Final = PLAIN_HEADER.size
 _PURPOSE: Final = b"mesh datagram"
 
 FLOOR_S: Final = 2.0
-"""A proof vouches for what its sender has sent in so many seconds before."""
+MARK_S: Final = 1.0
+"""A proof vouches for what its sender has sent in FLOOR_S before, up to MARK_S more."""
 
 ANSWERS_S: Final = 1_000.0
 ANSWERS_BURST: Final = 1_000
@@ -98,6 +101,9 @@ class DatagramSeal:
         self._entropy = entropy
         self._answer = answer
         self._freshness = Freshness(entropy)
+        self._sessions = self._freshness.sessions
+        self._proved_at = self._freshness.proved_at
+        self._challenges = self._freshness.challenges
         self._owed: dict[Address, bytes] = {}
         self._digest = b""
         self._sealer: AESGCM | None = None
@@ -106,15 +112,15 @@ class DatagramSeal:
         self._marks: deque[tuple[float, int]] = deque()
         self._answered_at: dict[Address, float] = {}
         self._pace = Pace(rate_s=ANSWERS_S, burst=ANSWERS_BURST)
-        self._sent_at = -math.inf
+        self._mark_at = -math.inf
         self._salt = 0
         self._number = NUMBER_MAX
         self._renew()
 
     def seal(self, now: float, to: Address, packet: bytes) -> bytes:
         """Return a plain packet sealed, with whatever is owed to, or wanted of, the peer at `to`."""
-        receiver = self._freshness.who_is_at(to)
-        return self._seal(now, to, receiver, packet[PLAIN_HEADER.size :], packet[1])
+        receiver = self._proved_at.get(to, _ANYBODY)
+        return self._seal(now, to, receiver, packet[_PLAIN_BYTES:], packet[1])
 
     def open(
         self, now: float, source: Address, data: bytes
@@ -136,13 +142,13 @@ class DatagramSeal:
         if body is None:
             self.counters["dropped_unopened"] += 1
             return [], []
-        session = self._freshness.session(sender)
-        if session is not None and session.salt == salt and not flags & _HAS_MORE:
-            if not session.window.accept(number):
-                self.counters["dropped_replayed"] += 1
-                return [], []
-            return [self._plain(flags, sender, body)], []
-        return self._meet(now, source, (flags, sender, salt, number), body, session)
+        session = self._sessions.get(sender)
+        if session is None or session.salt != salt or flags & _KINDS != _FOR_ONE:
+            return self._meet(now, source, (flags, sender, salt, number), body, session)
+        if not session.window.accept(number):
+            self.counters["dropped_replayed"] += 1
+            return [], []
+        return [PLAIN_HEADER.pack(PLAIN_MAGIC, flags & 15, self._bound_to[0], sender) + body], []
 
     # Inside.
 
@@ -151,35 +157,41 @@ class DatagramSeal:
         self._salt = int.from_bytes(self._entropy(8), "big")
         self._number = 0
         self._marks.clear()
+        self._mark_at = -math.inf
 
     def _seal(self, now: float, to: Address, receiver: NodeId, body: bytes, version: int) -> bytes:
         if self._digest != self._ring.digest:
             self._adopt()
         if self._number == NUMBER_MAX:
             self._renew()
-        marks = self._marks
-        if now - self._sent_at > FLOOR_S:
-            marks.clear()  # all that was sent is older
-        self._sent_at = now
-        if not marks or now - marks[-1][0] >= 1.0:
-            marks.append((now, self._number))
-        while len(marks) > 1 and now - marks[1][0] >= FLOOR_S:
-            marks.popleft()
+        if now >= self._mark_at:
+            self._mark(now)
         flags = version | _FOR_ONE if receiver else version
         proof = self._owed.pop(to, b"") if self._owed else b""
         if proof:
             flags |= _HAS_PROOF
-            body = _PROOF.pack(proof, marks[0][1]) + body
-        challenge = self._freshness.challenge_for(to)
-        if challenge:
-            flags |= _HAS_CHALLENGE
-            body = challenge + body
+            body = _PROOF.pack(proof, self._marks[0][1]) + body
+        if self._challenges or not receiver:
+            challenge = self._freshness.challenge_for(to)
+            if challenge:
+                flags |= _HAS_CHALLENGE
+                body = challenge + body
         number, self._number = self._number, self._number + 1
         bound = _BOUND.pack(
             MAGIC, flags, self._node_id, self._salt, number, self._mesh_id(), receiver
         )
         assert self._sealer is not None
-        return bound[: HEADER.size] + self._sealer.encrypt(bound[_SALT], body, bound)
+        return bound[:22] + self._sealer.encrypt(bound[10:22], body, bound)
+
+    def _mark(self, now: float) -> None:
+        """Note the number that is due; drop notes that vouch for more than FLOOR_S or a little longer."""
+        marks = self._marks
+        if marks and now - marks[-1][0] >= FLOOR_S + MARK_S:
+            marks.clear()  # all that was sent is older
+        marks.append((now, self._number))
+        while len(marks) > 1 and now - marks[1][0] >= FLOOR_S:
+            marks.popleft()
+        self._mark_at = now + MARK_S
 
     def _open(self, sender: NodeId, data: bytes, flags: int) -> bytes | None:
         """Return what was sealed, or None if no key of the ring opens it here."""
@@ -190,8 +202,8 @@ class DatagramSeal:
             mesh_id = self._mesh_id()
             for_one, for_anybody = (_IDS.pack(mesh_id, i) for i in (self._node_id, _ANYBODY))
             self._bound_to = (mesh_id, for_one, for_anybody)
-        bound = data[: HEADER.size] + (for_one if flags & _FOR_ONE else for_anybody)
-        nonce, sealed = data[_SALT], data[HEADER.size :]
+        bound = data[:22] + (for_one if flags & _FOR_ONE else for_anybody)
+        nonce, sealed = data[10:22], data[22:]
         opener = self._openers.get(sender)
         if opener is not None:
             try:
@@ -232,13 +244,15 @@ class DatagramSeal:
             return [], []
         challenge, proof, floor, body = parts
         packets: list[bytes] = []
+        is_meant = bool(flags & _FOR_ONE)  # for this node, and not for another
         if proof:
             proved = self._freshness.prove(now, source, (sender, salt), proof, floor)
             if proved is not None:
+                is_meant = True
                 session, held = proved
                 packets += [kept.packet for kept in held]
                 self.counters["dropped_unproven"] = self._freshness.evicted
-        is_fresh = session is not None and session.salt == salt
+        is_fresh = is_meant and session is not None and session.salt == salt
         if session is not None and is_fresh and not session.window.accept(number):
             self.counters["dropped_replayed"] += 1
             return packets, []

@@ -30,8 +30,6 @@ CHALLENGE_BYTES: Final = 8
 PEERS_MAX: Final = 8_192
 """Sessions remembered, and addresses with an open challenge; of more the earliest are forgotten, and prove themselves again."""
 
-_NOBODY: Final = NodeId(0)
-
 HELD_MAX: Final = 512
 HELD_PER_PEER_MAX: Final = 8
 HELD_S: Final = 2.0
@@ -64,33 +62,25 @@ class Freshness:
         self.evicted = 0
         """Packets kept back that no proof came for."""
         self._entropy = entropy
-        self._sessions: dict[NodeId, Session] = {}
-        self._proved_at: dict[Address, NodeId] = {}
-        self._challenges: dict[Address, bytes] = {}
+        self.sessions: dict[NodeId, Session] = {}
+        self.proved_at: dict[Address, NodeId] = {}
+        self.challenges: dict[Address, bytes] = {}
+        """To be read: who proved itself last, of each sender and at each address; what is asked, and where."""
+
         self._held: dict[Address, deque[Held]] = {}
         self._held_count = 0
 
-    def session(self, sender: NodeId) -> Session | None:
-        """Return the session of a sender that has proved itself last."""
-        return self._sessions.get(sender)
-
-    def who_is_at(self, address: Address) -> NodeId:
-        """Return who has proved itself at an address last; 0: nobody yet."""
-        return self._proved_at.get(address, _NOBODY)
-
     def challenge_for(self, to: Address) -> bytes:
         """Return what to ask of whoever is at `to`; b"" if it has proved itself and is not in doubt."""
-        challenge = self._challenges.get(to, b"")
-        if challenge or to in self._proved_at:
-            return challenge
-        return self.doubt(to)
+        challenge = self.challenges.get(to, b"")
+        return challenge if challenge or to in self.proved_at else self.doubt(to)
 
     def doubt(self, source: Address) -> bytes:
         """Somebody is there whose session has not proved itself: ask, and return what is asked."""
-        challenge = self._challenges.get(source)
+        challenge = self.challenges.get(source)
         if challenge is None:
-            make_room(self._challenges, PEERS_MAX)
-            challenge = self._challenges[source] = self._entropy(CHALLENGE_BYTES)
+            make_room(self.challenges, PEERS_MAX)
+            challenge = self.challenges[source] = self._entropy(CHALLENGE_BYTES)
         return challenge
 
     def prove(
@@ -104,20 +94,20 @@ class Freshness:
             The session, and what was kept back and counts after all, in order.
         """
         sender, salt = who
-        if self._challenges.get(source) != proof:
+        if self.challenges.get(source) != proof:
             return None
-        del self._challenges[source]
-        session = self._sessions.get(sender)
+        del self.challenges[source]
+        session = self.sessions.get(sender)
         if session is None or session.salt != salt:
-            self._sessions.pop(sender, None)
-            make_room(self._sessions, PEERS_MAX)
-            session = self._sessions[sender] = Session(salt, ReplayWindow(floor))
-        make_room(self._proved_at, PEERS_MAX)
-        self._proved_at[source] = sender
+            self.sessions.pop(sender, None)
+            make_room(self.sessions, PEERS_MAX)
+            session = self.sessions[sender] = Session(salt, ReplayWindow(floor))
+        make_room(self.proved_at, PEERS_MAX)
+        self.proved_at[source] = sender
         kept = self._held.pop(source, ())
         self._held_count -= len(kept)
         due = [h for h in kept if h.salt == salt and h.sender == sender and now - h.at <= HELD_S]
-        due = [h for h in due if session.window.accept(h.number)]
+        due = [h for h in due if h.number >= floor and session.window.accept(h.number)]
         self.evicted += len(kept) - len(due)
         return session, due
 
