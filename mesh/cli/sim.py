@@ -61,7 +61,9 @@ def add_commands(commands: Commands) -> None:
     )
     _add_conditions(sim)
     sim.add_argument(
-        "--check", action="store_true", help="check every node's invariants after every input"
+        "--check",
+        action="store_true",
+        help="look at every node after every input, and at every view",
     )
     sim.add_argument(
         "--seeds", metavar="A..B", type=_seed_range, default=None, help="sweep these seeds"
@@ -169,9 +171,8 @@ def run_simulation(options: argparse.Namespace) -> int:
             sys.stderr.write(_CLEAR)
         runs += 1
         failures += not result.has_held
-        if options.json:  # how long it took is no part of what a seed gives
-            data = {key: value for key, value in result.to_json().items() if key != "wall"}
-            print_json(data, is_line=is_sweep)
+        if options.json:
+            print_json(result.to_json(), is_line=is_sweep)
         elif not is_sweep or not result.has_held:
             print(result.to_text(is_verbose=options.verbose), flush=True)
         if not is_sweep and not options.json:

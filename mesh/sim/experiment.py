@@ -116,6 +116,7 @@ class Experiment:
         progress: Progress | None,
     ) -> None:
         self._seed = seed
+        self._is_checked = check
         self._settings = settings
         self._swim = profile(settings.profile)
         delay_s = settings.delay_ms / 1000
@@ -128,6 +129,7 @@ class Experiment:
         self._rng = stream(seed, "experiment")
         self._nemesis = Nemesis(self.world, self._fleet, stream(seed, "nemesis"))
         self._inspection = Inspection(self.world, self._swim, check=check, progress=progress)
+        # To compare all views costs nodes squared: the larger the mesh, the more seldom it is done.
         self._step_s = self._swim.probe_interval_s * max(0.5, settings.nodes / 400)
         self._converged_s: float | None = None
         self._healed_s: float | None = None
@@ -190,6 +192,7 @@ class Experiment:
             simulated_s=self.world.loop.now_s,
             steps=self.world.loop.steps,
             wall_s=wall_s,
+            is_checked=self._is_checked,
             violations=tuple(self._inspection.violations),
             replay=self._settings.replay(self._seed),
             story=self._inspection.story(self._nemesis.log),
@@ -259,7 +262,7 @@ class Experiment:
         self._inspection.say(f"{len(side)} hosts are cut off for {duration_s:.1f} s")
         for host in self.world.hosts:  # those outside are cut off as well
             host.begin_trouble()
-        self._pass(duration_s * 0.999)
+        self._pass(duration_s * 0.999)  # the cut still stands: healing is counted from its end
         for host in self.world.hosts:
             host.end_trouble(self.world.loop.now_s)
 

@@ -138,6 +138,7 @@ class _MixedRun:
         progress: Progress | None,
     ) -> None:
         self._seed = seed
+        self._is_checked = check
         self._options = options
         self._swim: SwimConfig = profile(options.profile)
         network = Network(seed, options.conditions)
@@ -171,6 +172,7 @@ class _MixedRun:
             simulated_s=self._world.loop.now_s,
             steps=self._world.loop.steps,
             wall_s=wall_s,
+            is_checked=self._is_checked,
             violations=tuple(inspection.violations),
             replay=replay,
             story=inspection.story(self._nemesis.log),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mesh.core.time import format_duration
+from mesh.node.config import profile
 from mesh.sim.checkers import Violation
 
 _VIOLATIONS_SHOWN = 20
@@ -64,6 +65,9 @@ class Result:
     simulated_s: float = 0.0
     steps: int = 0
     wall_s: float = 0.0
+    is_checked: bool = False
+    """Whether every node's own invariants, and every view on the way, were looked at."""
+
     violations: Sequence[Violation] = ()
     replay: str = ""
     story: str = ""
@@ -74,7 +78,7 @@ class Result:
         return not self.violations
 
     def to_json(self) -> dict[str, Any]:
-        """Return the shape that `mesh sim --json` prints. All but `wall` repeats with the seed."""
+        """Return the shape that `mesh sim --json` prints. It repeats with the seed."""
         return {
             "settings": dict(self.settings),
             "seed": self.seed,
@@ -86,9 +90,10 @@ class Result:
             "packets_s": _rounded(self.packets_s),
             "bytes_s": _rounded(self.bytes_s),
             "simulated_s": round(self.simulated_s, 3),
+            "steps": self.steps,
             "invariants": "held" if self.has_held else [str(v) for v in self.violations],
+            "checked": self.is_checked,
             "replay": self.replay,
-            "wall": {"seconds": round(self.wall_s, 3), "steps": self.steps},
         }
 
     def to_speed(self) -> str:
@@ -105,10 +110,11 @@ class Result:
         rows = [
             ("settings", settings),
             ("seed", str(self.seed)),
-            ("converged", _seconds(self.converged_s)),
+            ("converged", _seconds(self.converged_s, self._since())),
         ]
         if self.healed_s is not None:
-            rows.append(("healed", _seconds(self.healed_s)))
+            since = "from the end of the fault until all views were right again"
+            rows.append(("healed", _seconds(self.healed_s, since)))
         if self.detection.seconds:
             found = self.detection.to_json()
             words = [f"{key} {found[f'{key}_s']:.3f} s" for key in ("first", "median", "last")]
@@ -116,14 +122,16 @@ class Result:
             rows.append(("detection", ", ".join(words) + (f", {missing} never" if missing else "")))
         elif self.detection.missing:
             rows.append(("detection", f"none by {len(self.detection.missing)} survivors"))
+        if self.detection.seconds or self.detection.missing:
+            rows.append(("to be expected", self._expected()))
         rows.append(("false accusations", str(self.false_accusations)))
         if self.packets_s is not None:
             rate = f"{self.packets_s:.2f} packets, {self.bytes_s or 0:.0f} bytes a second"
             rows.append(("idle member sends", rate))
         rows += [
             ("simulated", f"{format_duration(self.simulated_s)}, {self.steps:,} steps"),
-            ("trace", self.trace_hash),
-            ("invariants", "held" if self.has_held else f"{len(self.violations)} violations"),
+            ("trace", f"{self.trace_hash}: of all inputs and effects; it repeats with the seed"),
+            ("invariants", self._verdict()),
         ]
         width = max(len(name) for name, _ in rows)
         lines = [f"{name:<{width}}  {value}" for name, value in rows]
@@ -134,10 +142,31 @@ class Result:
             lines += [f"replay: {self.replay}", "what happened:", self.story]
         return "\n".join(lines)
 
+    def _since(self) -> str:
+        is_mixed = self.settings.get("scenario") == "mixed"
+        return f"from the {'end of the faults' if is_mixed else 'first start'} until all views were right"
+
+    def _expected(self) -> str:
+        """Return what the profile and the size make of a detection: a probe, and then a suspicion."""
+        swim, nodes = profile(self.settings["profile"]), self.settings["nodes"]
+        shared_s, alone_s = swim.suspicion_s(nodes), swim.longest_suspicion_s(nodes)
+        return (
+            f"a probe within a few periods of {swim.probe_interval_s:g} s, and a suspicion of "
+            f"{shared_s:.1f} s if enough share it, {alone_s:.1f} s if nobody does "
+            f"({self.settings['profile']}, {nodes} members)"
+        )
+
+    def _verdict(self) -> str:
+        if not self.has_held:
+            return f"{len(self.violations)} violations"
+        if self.is_checked:
+            return "held, every view and node looked at on the way"
+        return "held at the end and in all events; --check looks at views and nodes on the way, too"
+
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
-def _seconds(value: float | None) -> str:
-    return "never" if value is None else f"{value:.3f} s"
+def _seconds(value: float | None, since: str) -> str:
+    return "never" if value is None else f"{value:.3f} s, {since}"

@@ -78,6 +78,32 @@ def test_the_table_is_aligned_and_says_it_all() -> None:
     assert len(starts) == 1
 
 
+def test_the_table_says_what_its_numbers_are() -> None:
+    text = measured("crash").to_text()
+    assert " s, from the first start until all views were right\n" in text
+    assert " s, from the end of the fault until all views were right again\n" in text
+    shared_s, alone_s = SWIM.suspicion_s(NODES), SWIM.longest_suspicion_s(NODES)
+    assert (
+        f"a probe within a few periods of {SWIM.probe_interval_s:g} s, and a suspicion of " in text
+    )
+    assert (
+        f"{shared_s:.1f} s if enough share it, {alone_s:.1f} s if nobody does (local, {NODES} members)"
+        in text
+    )
+    assert "it repeats with the seed" in text
+
+
+def test_what_was_not_looked_at_is_not_said_to_hold() -> None:
+    plain = run_sim(NODES, "crash", 1, profile="local")
+    assert plain.to_text().endswith("--check looks at views and nodes on the way, too")
+    assert plain.to_json()["checked"] is False
+    checked = run_sim(NODES, "crash", 1, profile="local", check=True)
+    assert "held, every view and node looked at on the way" in checked.to_text()
+    mixed = run_sim(6, "mixed", 3, profile="local")
+    assert "held, every view" in mixed.to_text()
+    assert " s, from the end of the faults until all views were right\n" in mixed.to_text()
+
+
 def test_the_same_seed_measures_the_same_and_another_does_not() -> None:
     one, same, other = (run_sim(NODES, "crash", seed, profile="local") for seed in (1, 1, 2))
     assert one.trace_hash == same.trace_hash
