@@ -82,7 +82,7 @@ def read_key_file(path: Path) -> KeyRing:
         raise ConfigError(
             f"a key file is expected at {path}: {reason}; `mesh keygen > {path}` makes one"
         ) from error
-    with os.fdopen(fd, "rb") as file:
+    try:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
             raise ConfigError(f"a key file is expected at {path}, found no regular file")
@@ -92,7 +92,10 @@ def read_key_file(path: Path) -> KeyRing:
                 f"key file {path} is open to others (mode {mode:04o}, owner {info.st_uid}): mode 0600 and this user "
                 f"as owner are expected, since whoever reads it can run commands on every member; chmod 600 {path}"
             )
-        data = file.read(FILE_BYTES_MAX + 1)
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+    finally:
+        os.close(fd)
     if len(data) > FILE_BYTES_MAX:
         raise ConfigError(f"a key file of at most {FILE_BYTES_MAX} bytes is expected, found {path}")
     try:
