@@ -13,8 +13,8 @@ SLOTS_MAX: Final = 65_535
 AMOUNT_MAX: Final = (1 << 48) - 1
 """An amount that a node offers, or that a task needs of one: 48 bits."""
 
-EXPECT_MAX: Final = 65_535
-"""Nodes that a mesh waits for before it is founded: 16 bits."""
+EXPECT_MAX: Final = 256
+"""Nodes that a mesh waits for before it is founded: as many as a seeking node keeps and tells of."""
 
 SEED_ADDRESSES_MAX: Final = 4
 """How many addresses of one seed are asked in a round; further ones of its name are left alone."""

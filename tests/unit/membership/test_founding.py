@@ -3,7 +3,9 @@ import itertools
 import pytest
 
 from mesh.core.events import EventKind
+from mesh.core.limits import EXPECT_MAX
 from mesh.membership.founding import FRESH_ROUNDS, Founding
+from mesh.wire.swim_messages import MET_MAX
 from tests.unit.membership.pump import Host, Pump, are_equal, card, node_id
 
 
@@ -101,3 +103,12 @@ def test_cards_kept_are_bounded() -> None:
     for number in range(1, 301):
         founding.heard(10.0, card(number))
     assert len(founding.cards(b"own")) <= 256
+
+
+def test_as_many_can_meet_as_can_be_expected() -> None:
+    founding = Founding(EXPECT_MAX, join_retry_s=1.0)
+    for number in range(2, EXPECT_MAX + 1):
+        assert not founding.is_mine(0.0, node_id(1))
+        founding.heard(0.0, card(number))
+    assert founding.is_mine(0.0, node_id(1))
+    assert EXPECT_MAX == MET_MAX
