@@ -44,6 +44,7 @@ class Suspected:
     ends_by: float = math.inf
     not_before: float = -math.inf
     told_by: NodeId | None = None
+    is_doubted: bool = False  # this node held back the verdict, since it doubts itself
 
     @property
     def confirmations(self) -> int:

@@ -34,7 +34,10 @@ after such a silence to void the probe under way, the nacks about a dead member 
 
 
 class Vigil:
-    """Judges suspects, with an eye on itself. `pauses` and `doubted` count what it held back."""
+    """Judges suspects, with an eye on itself.
+
+    `pauses` counts how often this node was away, `doubted` the verdicts that it held back.
+    """
 
     def __init__(
         self,
@@ -110,5 +113,6 @@ class Vigil:
             if until is None:
                 self._rumours.bury(now, suspected)
             else:
-                self.doubted += 1
+                self.doubted += not suspected.is_doubted  # a verdict, however often it is put off
+                suspected.is_doubted = True
                 suspicions.postpone(suspected.node_id, until)

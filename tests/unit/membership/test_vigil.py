@@ -70,6 +70,16 @@ def test_deaf_node_suspects_but_does_not_declare_dead(pump: Pump) -> None:
     assert pump.run_until(lambda: all(deaf.state_of(other) is State.ALIVE for other in rest), 2.0)
 
 
+def test_verdict_that_is_put_off_again_and_again_is_one_doubted_verdict(pump: Pump) -> None:
+    hosts = pump.mesh(4)
+    deaf = hosts[0]
+    pump.deafen(deaf)
+    longest_s = pump.config.longest_suspicion_s(4) + 2 * pump.config.probe_interval_s
+    pump.run(longest_s + 5 * pump.config.probe_interval_s)
+    suspects = [other for other in hosts[1:] if deaf.state_of(other) is State.SUSPECT]
+    assert 1 <= deaf.swim.counters["doubted_verdicts"] <= len(suspects)
+
+
 def test_node_that_was_deaf_catches_up_with_the_first_word_it_hears() -> None:
     took = []
     for seed in range(12):
