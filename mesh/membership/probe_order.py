@@ -18,18 +18,27 @@ from mesh.membership.table import MemberTable
 class ProbeOrder:
     """The order of probes. Members that have gone since the shuffle are skipped."""
 
-    __slots__ = ("_left", "_rng")
+    __slots__ = ("_left", "_rng", "_round")
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self._left: list[NodeId] = []  # taken from the end
+        self._round: set[NodeId] = set()  # who has, or had, a place in this round
 
     def insert(self, node_id: NodeId) -> None:
-        """Give a new member a random place in the rest of this round."""
-        self._left.insert(self._rng.randint(0, len(self._left)), node_id)
+        """Give a member that is new in this round a random place in the rest of it.
+
+        One that only was away keeps to its place: were it given one more at each return, those who come
+        and go would fill the round, and whoever died meanwhile would wait for its end.
+        """
+        if node_id not in self._round:
+            self._round.add(node_id)
+            self._left.insert(self._rng.randint(0, len(self._left)), node_id)
 
     def hasten(self, node_id: NodeId) -> None:
-        """Make a member the next one."""
+        """Make a member the next one; its place in the rest of this round, if it has one, is used up. O(mesh)."""
+        if node_id in self._left:
+            self._left.remove(node_id)
         self._left.append(node_id)
 
     def next(self, table: MemberTable) -> Member | None:
@@ -40,5 +49,6 @@ class ProbeOrder:
                 if member is not None and member.is_living:
                     return member
             self._left = list(table.living)
+            self._round = set(self._left)
             self._rng.shuffle(self._left)
         return None

@@ -45,3 +45,32 @@ def test_dead_are_skipped_and_nobody_is_next_when_nobody_lives() -> None:
     for number in (2, 3):
         table.apply_verdict(0.0, node_id(number), (1, 0, State.DEAD, Cause.SILENT))
     assert order.next(table) is None
+
+
+def test_who_comes_and_goes_gets_one_place_a_round() -> None:
+    table = table_of(10)
+    order = ProbeOrder(random.Random(1))
+    first = order.next(table)
+    assert first is not None
+    for _ in range(20):
+        order.insert(first.node_id)
+        order.insert(node_id(5 if first.node_id != node_id(5) else 6))
+    rest = [m.node_id for m in (order.next(table) for _ in range(8)) if m]
+    assert sorted([*rest, first.node_id]) == [node_id(n) for n in range(2, 11)]
+
+
+def test_who_is_hastened_is_next_and_not_once_more_in_the_same_round() -> None:
+    table = table_of(10)
+    order = ProbeOrder(random.Random(1))
+    first = order.next(table)
+    assert first is not None
+    chosen = node_id(5 if first.node_id != node_id(5) else 6)
+    order.hasten(chosen)
+    order.hasten(chosen)
+    rest = [m.node_id for m in (order.next(table) for _ in range(8)) if m]
+    assert rest[0] == chosen
+    assert len(set(rest)) == 8
+    order.hasten(chosen)  # in a later round, or when its turn is over: an additional probe
+    again = order.next(table)
+    assert again is not None
+    assert again.node_id == chosen
