@@ -56,29 +56,7 @@ def add_commands(commands: Commands) -> None:
     )
     add_data(join)
     join.add_argument("--name", metavar="NAME", default=None, help="default: the host's name")
-    join.add_argument(
-        "--bind",
-        metavar="HOST:PORT",
-        type=network_address("--bind", is_bind=True),
-        default=None,
-        help=(
-            "where to listen, UDP and TCP (default: port 7946, with a key on all of this host's IPv4 addresses, "
-            "without one on loopback; port 0: any free one)"
-        ),
-    )
-    join.add_argument(
-        "--advertise",
-        metavar="HOST:PORT",
-        type=network_address("--advertise"),
-        default=None,
-        help="what others are told to send to (default: what is bound)",
-    )
-    join.add_argument(
-        "--key",
-        metavar="FILE",
-        default=None,
-        help="the key that all members share (mesh keygen makes one); needed beyond loopback",
-    )
+    _add_network(join)
     _add_offers(join)
     join.add_argument(
         "--profile",
@@ -104,6 +82,33 @@ def add_commands(commands: Commands) -> None:
         help="leave even if this node keeps unfinished tasks: they end with it",
     )
     add_data(leave)
+
+
+def _add_network(join: Parser) -> None:
+    """Add where this node listens, how others reach it, and the key that they share."""
+    join.add_argument(
+        "--bind",
+        metavar="HOST:PORT",
+        type=network_address("--bind", is_bind=True),
+        default=None,
+        help=(
+            "where to listen, UDP and TCP (default: port 7946, with a key on all of this host's IPv4 addresses, "
+            "without one on loopback; port 0: any free one)"
+        ),
+    )
+    join.add_argument(
+        "--advertise",
+        metavar="HOST:PORT",
+        type=network_address("--advertise"),
+        default=None,
+        help="what others are told to send to (default: what is bound)",
+    )
+    join.add_argument(
+        "--key",
+        metavar="FILE",
+        default=None,
+        help="the key that all members share (mesh keygen makes one); needed beyond loopback",
+    )
 
 
 def _add_offers(join: Parser) -> None:

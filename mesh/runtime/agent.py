@@ -141,15 +141,7 @@ class Agent:
         udp = UdpSocket(endpoint.udp, deafness, reach=reach)
         sealing = self._sealing
         send, take, dropped = sealing.between(udp.send, driver)
-        listener = Listener(
-            endpoint.tcp,
-            self._clock,
-            driver.handle_request,
-            say,
-            deafness=deafness,
-            door=sealing.door,
-            on_ring=sealing.on_offer,
-        )
+        listener = self._listener(endpoint, deafness)
         counters: list[Mapping[str, int]] = [reach.counters, udp.counters, listener.counters]
         counters += (driver.counters, dropped)
         with ExitStack() as stack:
@@ -195,6 +187,17 @@ class Agent:
                 stop = await driver.run()
                 nursery.cancel_scope.cancel()
         return stop
+
+    def _listener(self, endpoint: Endpoint, deafness: Deafness) -> Listener:
+        return Listener(
+            endpoint.tcp,
+            self._clock,
+            self._driver.handle_request,
+            self._console.say,
+            deafness=deafness,
+            door=self._sealing.door,
+            on_ring=self._sealing.on_offer,
+        )
 
     def _services(self, counters: list[Mapping[str, int]]) -> Services:
         facts = {"profile": self._settings.profile, "data": _shown(self._data.path)}

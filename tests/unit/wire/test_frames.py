@@ -69,7 +69,7 @@ def test_an_exchange_comes_back_as_it_was_sent(
 
 @pytest.mark.parametrize(
     ("body", "text"),
-    [(b"", "at least 5 bytes, found 0"), (bytes(4), "found 4"), (bytes(4) + b"\2", "found 2")],
+    [(b"", "at least 5 bytes, found 0"), (bytes(4), "found 4"), (bytes(4) + b"\3", "found 3")],
 )
 def test_a_body_that_is_no_exchange_is_refused(body: bytes, text: str) -> None:
     with pytest.raises(DecodeError, match=text):
