@@ -308,7 +308,7 @@ def test_two_nodes_meet_and_one_leaves_without_a_trace(nodes: Nodes) -> None:
     b.terminate()
     assert b.wait(10) == 0
     nodes.wait(lambda: nodes.alive("a") == {"a"}, "a knows that b left")
-    assert sorted(path.name for path in (nodes.home / "b").iterdir()) == ["identity", "lock"]
+    assert sorted(path.name for path in (nodes.home / "b").iterdir()) == ["identity", "lock", "members"]
     assert "stopped: SIGTERM received" in nodes.log("b")
     assert "b left" in nodes.log("a")
 
