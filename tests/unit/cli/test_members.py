@@ -43,7 +43,7 @@ MEMBERS = [
 class Answers:
     """What a node would answer."""
 
-    def call(self, name: str) -> Any:  # noqa: ANN401 - JSON
+    def call(self, name: str) -> Any:  # noqa: ANN401 - JSON comes back
         return {"status": {"phase": "member"}, "members": MEMBERS}[name]
 
 
