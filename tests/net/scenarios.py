@@ -7,18 +7,22 @@ node had bound its ports.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tests.net.ground import How
-from tests.net.site import HOSTS, START_TIMEOUT_S, Site
+from tests.net.site import HOSTS, START_TIMEOUT_S, Site, SiteError
+from tests.net.storm import Storm
 
 HEALED_WITHIN_S = 5.0
 HALVES = (HOSTS[:2], HOSTS[2:])
 KEPT = HOSTS[2]
 """Who keeps its address when all others change theirs: no seed of anybody's."""
+
+_seeds = itertools.count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +193,21 @@ def mass_restart_swapped(form: Form) -> Outcome:
         return _after_restart(site, form)
 
 
+def storm(form: Form) -> Outcome:
+    """Cuts, losses, crashes and changed addresses, one after another."""
+    with Site(form.profile) as site:
+        time.sleep(form.lived_s)
+        gale = Storm(site, next(_seeds))
+        gale.rage(form.long_cut_s)
+        gale.end()
+        try:
+            site.wait_bound()
+            healed_s = site.wait_one(HEALED_WITHIN_S, form.hold_s)
+        except SiteError as error:
+            raise SiteError("\n".join([*gale.told, str(error)])) from None
+        return Outcome(healed_s, 0)
+
+
 QUICK: tuple[Scenario, ...] = (
     cut_in_silence,
     cut_with_refusals,
@@ -207,6 +226,7 @@ ALL = (
     mass_restart,
     mass_restart_swapped,
     cut_and_mass_restart,
+    storm,
 )
 
 
