@@ -5,7 +5,7 @@ silent too, a suspicion of itself that it had to refute, its own loop running la
 probe that is answered. Probes slow down with it, so that a slow observer accuses late, or nobody.
 
 Source: local health multiplier [Lifeguard §IV.A]. Deviation: a probe that fails counts the nacks that it
-missed, nothing if all came, as in memberlist; and the loop's own lag counts too.
+missed, nothing if all came, as in [memberlist]; and the loop's own lag counts too.
 """
 
 from __future__ import annotations

@@ -34,10 +34,6 @@ class Flaps:
             del self._times[next(iter(self._times))]
         return not was_flapping and self._is_flapping(times, now)
 
-    def count(self, now: float, node_id: NodeId) -> int:
-        """Return how often the member died or returned within the window, at most `FLAPS_MIN`."""
-        return sum(now - at <= WINDOW_S for at in self._times.get(node_id, ()))
-
     @staticmethod
     def _is_flapping(times: deque[float], now: float) -> bool:
         return len(times) == FLAPS_MIN and now - times[0] <= WINDOW_S

@@ -5,7 +5,7 @@ interval until each rumour was told often enough. Without news there are no roun
 sends nothing but probes. The recently dead are told too, since they may only have been cut off.
 
 Source: infection-style dissemination [SWIM §4.1]; separate gossip rounds and gossip to the dead
-follow memberlist.
+follow [memberlist].
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 A death is only a suspicion here, unless there is proof of it: after a partition each side has declared the
 other dead, and whoever is still there must get the chance to say so. To be forgotten is no proof either.
 
-Source: the treatment of deaths follows memberlist's push/pull.
+Source: the treatment of deaths follows the push/pull of [memberlist].
 """
 
 from __future__ import annotations

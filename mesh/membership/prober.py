@@ -10,7 +10,7 @@ Period and timeout are stretched by the node's own health score.
 
 Source: [SWIM §3.1] ping and ping-req; nacks and the score [Lifeguard §IV.A], the suspect told first
 [Lifeguard §IV.C]. Deviation: the fallback over TCP (for networks that lose UDP
-only) follows memberlist; helpers are sought among those who are no suspects first.
+only) follows [memberlist]; helpers are sought among those who are no suspects first.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class SwimConfig:
         """Return the least seconds from suspicion to death in a mesh of `size` members.
 
         It grows with the logarithm of the size, as does the time a refutation takes to spread.
-        Deviation: [SWIM §4.2] leaves the timeout open; the form follows memberlist.
+        Deviation: [SWIM §4.2] leaves the timeout open; the form follows [memberlist].
         """
         scale = max(1.0, math.log10(max(1, size)))
         return max(

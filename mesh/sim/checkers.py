@@ -40,11 +40,6 @@ class Violation:
         )
 
 
-def suspicion_s(swim: SwimConfig, members: int) -> float:
-    """Return how long a suspicion lasts in a mesh of so many."""
-    return swim.suspicion_s(members)
-
-
 def verdict_window_s(swim: SwimConfig, members: int) -> float:
     """Return how long after its last trouble a member may still be declared dead because of it.
 
@@ -53,7 +48,7 @@ def verdict_window_s(swim: SwimConfig, members: int) -> float:
     ends begins anew at whom it reaches.
     """
     spread_s = (2 + math.log10(max(1, members))) * swim.probe_interval_s
-    return swim.probe_interval_s + 2 * suspicion_s(swim, members) + spread_s
+    return swim.probe_interval_s + 2 * swim.suspicion_s(members) + spread_s
 
 
 def settle_bound_s(swim: SwimConfig, members: int, seeds: int) -> float:

@@ -127,7 +127,6 @@ def test_the_figure_shows_each_size_once_a_curve_and_leaves_out_what_never_was()
         false_accusations=0,
         packets_s=2.0,
         bytes_s=80.0,
-        wall_s=0.1,
     )
     svg = to_svg([point, replace(point, members=100, last_s=None)])
     assert svg.startswith("<svg")

@@ -20,7 +20,6 @@ from mesh.sim.checkers import (
     Convergence,
     Safety,
     settle_bound_s,
-    suspicion_s,
     verdict_window_s,
 )
 from mesh.sim.experiment import Settings, run_experiment
@@ -201,7 +200,7 @@ def test_bounds_grow_with_the_mesh_and_slowly() -> None:
     bounds = [settle_bound_s(SWIM, members, 3) for members in (5, 30, 300)]
     assert bounds == sorted(bounds)
     assert bounds[-1] < 2 * bounds[0]
-    assert suspicion_s(SWIM, 2) == SWIM.pause_tolerance_s
+    assert SWIM.suspicion_s(2) == SWIM.pause_tolerance_s
 
 
 # Wrong nodes, driven by the real experiment.
