@@ -63,6 +63,8 @@ class TasksPane:
         note = count_note(held, len(self.rows), page, self.stance, self._spot(page))
         if self.stance.filter or not note or not _has_others(self.board):
             return note
+        if held == sum(self.board.task_counts.values()) and not self.board.guests:
+            return f"{note} kept here"
         whose = _whose(self.board)
         return whose if note == str(held) else f"{note}: {whose}"
 

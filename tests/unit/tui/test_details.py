@@ -226,6 +226,8 @@ def test_more_tasks_than_are_listed_are_said() -> None:
     board = board_of(rows, tasks=tasks, task_counts={"done": 700})
     text = "\n".join(text_of(board, 80, 24))
     assert "of 20: 700 kept here, the latest 20 listed ─" in text
+    board = board_of(rows, tasks=tasks, task_counts={"done": 20})
+    assert "of 20 kept here ─" in "\n".join(text_of(board, 80, 24))
 
 
 def test_task_whose_keeper_is_gone_says_that_nobody_knows_it_any_more() -> None:
