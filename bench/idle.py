@@ -1,6 +1,8 @@
 """What an idle node costs: processor time, memory and datagrams, for each of N headless nodes.
 
-    python bench/idle.py --nodes 16 --profile lan --seconds 60
+    python bench/idle.py --nodes 16 --profile lan --seconds 60 [--key]
+
+With --key the mesh has a key, made for this run, and seals all that it sends.
 
 PSS is the memory that would be freed if the process ended, shared pages divided by who shares them.
 Linux only: the figures come from /proc.
@@ -11,9 +13,11 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from mesh.bench.idle import Usage, cpu_pct, usage
 from mesh.fleet.fleet import Fleet, NodeProcess
@@ -50,15 +54,22 @@ def measure(fleet: Fleet, seconds: float) -> list[IdleFigures]:
     return [_figures(*readings) for readings in zip(nodes, before, after, strict=True)]
 
 
-def start_fleet(fleet: Fleet, count: int) -> None:
+def start_fleet(fleet: Fleet, count: int, *, has_key: bool = False) -> None:
     """Start `count` nodes, wait until all see each other, and let the news of it die away."""
-    fleet.start("n1")
+    options = ("--key", str(_new_key(fleet.home / "mesh.key"))) if has_key else ()
+    fleet.start("n1", *options)
     for number in range(2, count + 1):
-        fleet.launch(f"n{number}")
+        fleet.launch(f"n{number}", *options, fleet.seed)
     for node in fleet.nodes.values():
         node.wait_ready(60.0)
     fleet.wait_whole(60.0)
     time.sleep(SETTLE_S)
+
+
+def _new_key(path: Path) -> Path:
+    command = [sys.executable, "-m", "mesh", "keygen", str(path)]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    return path
 
 
 def _read(node: NodeProcess) -> _Reading:
@@ -96,15 +107,18 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=16)
     parser.add_argument("--profile", default="lan")
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--key", action="store_true", help="seal all that is sent")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with Fleet(options.profile) as fleet:
-        start_fleet(fleet, options.nodes)
+        start_fleet(fleet, options.nodes, has_key=options.key)
         rows = measure(fleet, options.seconds)
     if options.json:
         print(json.dumps([asdict(row) for row in rows]))
     else:
-        print(f"{options.nodes} nodes, profile {options.profile}, {options.seconds:g} s")
+        print(
+            f"{options.nodes} {'sealed ' * options.key}nodes, profile {options.profile}, {options.seconds:g} s"
+        )
         print(to_text(rows))
     return 0
 

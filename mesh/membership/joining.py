@@ -74,7 +74,7 @@ class Joining:
         self._table = table
         self._remembered = remembered
         self._recalled: dict[str, None] = {}  # remembered members asked this round
-        self._silent: dict[str, None] = {}  # those of them that did not let this node in
+        self._silent: dict[str, str] = {}  # those of them that did not let this node in, and why
         self._is_name_given = wishes.is_name_given
         self._deadline: float | None = None
         self._replaces = 0
@@ -274,14 +274,16 @@ class Joining:
         """Return why nobody let this node in, as one line."""
         reasons = [f"{seed} {self._failures[seed]}" for seed in sorted(self._failures)]
         if self._silent:
-            reasons.append(f"of those known from before {len(self._silent)} were asked in vain")
+            each = {why: seed for seed, why in self._silent.items()}
+            some = "; ".join(f"{each[why]} {why}" for why in sorted(each)[:2])
+            reasons.append(
+                f"of those known from before {len(self._silent)} were asked in vain: {some}"
+            )
         return "; ".join(reasons)
 
     def _fail(self, seed: str, reason: str) -> None:
-        if seed in self._recalled:
-            self._silent[seed] = None
-        else:
-            self._failures[seed] = reason
+        failures = self._silent if seed in self._recalled else self._failures
+        failures[seed] = reason
 
     def _hurry(self, now: float) -> None:
         """Something was mended: ask again now; what is still under way counts no more."""

@@ -75,7 +75,7 @@ def test_key_file_of_its_owner_alone_is_read(tmp_path: Path, mode: int) -> None:
 def test_key_file_of_another_user_is_refused(tmp_path: Path) -> None:
     path = key_file(tmp_path)
     os.chown(path, 12345, 12345)
-    with pytest.raises(ConfigError, match="owner 12345.* this user as owner"):
+    with pytest.raises(ConfigError, match=r"owner 12345.* this user as owner"):
         read_key_file(path)
 
 
@@ -118,7 +118,18 @@ def _write(data: bytes) -> Callable[[Path], None]:
         (_write(b"#" * (FILE_BYTES_MAX + 1)), "at most 65536 bytes"),
         (lambda path: path.symlink_to(path), "Too many levels|symbolic"),
     ],
-    ids="missing directory fifo empty comment binary words cut huge loop".split(),
+    ids=[
+        "missing",
+        "directory",
+        "fifo",
+        "empty",
+        "comment",
+        "binary",
+        "words",
+        "cut",
+        "huge",
+        "loop",
+    ],
 )
 def test_what_is_no_key_file_is_refused_in_plain_words(
     tmp_path: Path, make: Callable[[Path], None], words: str

@@ -14,6 +14,7 @@ from tests.tidy.source import ROOT, Source, text_sources
 DOCUMENTS = [file for file in text_sources("README.md", "docs") if file.place.endswith(".md")]
 _LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 _FILE = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|sh))`")
+_TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 _COMMAND = re.compile(r"(?:^ {4}|`|/bin/|&& )(?:python -m )?mesh ([a-z]+)\b", re.MULTILINE)
 _SCRIPT = re.compile(r"(?:^ {4}|`)(?:\./)?((?:\.ci|examples|bench)/[\w./-]+)", re.MULTILINE)
 
@@ -31,6 +32,16 @@ def files_that_are_not(document: Source) -> list[str]:
     return [
         name for name in named if not ((ROOT / name).exists() or (ROOT / "mesh" / name).exists())
     ]
+
+
+def named_tests_that_are_not(document: Source) -> list[str]:
+    found = []
+    for name, test in _TEST.findall(document.text):
+        path = ROOT / name
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if f"def {test}(" not in text:
+            found.append(f"{name}::{test}")
+    return found
 
 
 def commands_that_are_not(document: Source) -> list[str]:
@@ -59,6 +70,16 @@ def test_every_file_that_is_named_exists(document: Source) -> None:
 
 
 @by_document
+def test_every_test_that_is_named_exists(document: Source) -> None:
+    assert not named_tests_that_are_not(document)
+
+
+def test_every_claim_of_security_names_a_test() -> None:
+    (security,) = (file for file in DOCUMENTS if file.place == "docs/security.md")
+    assert len(_TEST.findall(security.text)) >= 40
+
+
+@by_document
 def test_every_script_that_is_named_can_be_run(document: Source) -> None:
     assert not scripts_that_cannot_run(document)
 
@@ -72,10 +93,11 @@ def test_every_command_of_the_readme_exists() -> None:
 def test_a_document_that_names_what_is_not_there_is_found_out() -> None:
     wrong = Source(
         "docs/wrong.md",
-        "[x](nowhere.md)\n`membership/nothing.py`\n\n    mesh fly --away\n\n    .ci/nothing\n",
+        "[x](nowhere.md)\n`membership/nothing.py` `tests/conftest.py::test_nothing`\n\n    mesh fly --away\n\n    .ci/nothing\n",
     )
     assert links_to_nowhere(wrong) == ["nowhere.md"]
     assert files_that_are_not(wrong) == ["membership/nothing.py"]
+    assert named_tests_that_are_not(wrong) == ["tests/conftest.py::test_nothing"]
     assert commands_that_are_not(wrong) == ["fly"]
     assert scripts_that_cannot_run(wrong) == [".ci/nothing"]
 
