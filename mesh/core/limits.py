@@ -21,3 +21,6 @@ SEED_ADDRESSES_MAX: Final = 4
 
 REMEMBERED_MAX: Final = 1_000
 """Members that a node remembers for its next session: the latest."""
+
+RECALLED_MAX: Final = 16
+"""How many remembered members a returning node asks in a round, beside its seeds."""

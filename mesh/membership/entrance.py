@@ -29,8 +29,8 @@ from mesh.membership.seed_watch import SeedWatch
 from mesh.membership.table import MemberTable
 from mesh.membership.wishes import Wishes
 from mesh.wire.packet import Packet
-from mesh.wire.records import decode_card
-from mesh.wire.swim_messages import Join, Welcome
+from mesh.wire.records import Standing, State, decode_card, is_proof
+from mesh.wire.swim_messages import Alive, Join, Suspect, Welcome
 
 
 class Entrance:
@@ -52,7 +52,7 @@ class Entrance:
         self._outbox = outbox
         self._rumours = rumours
         self._seeds = seeds = wishes.seeds
-        self._remembered = remembered = Remembered(identity, table, wishes.remembered)
+        self.remembered = remembered = Remembered(identity, table, wishes.remembered)
         self._conflicts = Conflicts(identity, table)
         self._alone = Alone(config.join_retry_s)
         self.dialback = Dialback(
@@ -99,20 +99,20 @@ class Entrance:
         self._seed_watch.stop()
         self.dialback.stop()
         self._alone.stop()
-        self._remember(self._remembered.take(now))
+        self._remember(self.remembered.take(now))
         self._is_over = True
 
     def note(self, now: float, changes: Iterable[Change]) -> None:
         """Take what changed of other members; what was taken before does no harm."""
         for change in changes:
-            self._remembered.note(now, change)
+            self.remembered.note(now, change)
             for event in self._conflicts.note(change):
                 self._outbox.do(Emit(event))
         if self._is_over:
             return
         self._seed_watch.arm(now)
         is_alone = not self._table.living and not self.is_seeking
-        is_alone = is_alone and (bool(self._seeds) or self._remembered.has_any)
+        is_alone = is_alone and (bool(self._seeds) or self.remembered.has_any)
         self._say(self._alone.look(now, is_alone=is_alone))
         for warning in self.dialback.take_events():
             self._outbox.do(Emit(warning))
@@ -124,7 +124,7 @@ class Entrance:
             self._seed_watch.next_deadline(),
             self.dialback.next_deadline(),
             self._alone.next_deadline(),
-            None if self._is_over else self._remembered.next_deadline(),
+            None if self._is_over else self.remembered.next_deadline(),
         )
         return min((at for at in deadlines if at is not None), default=None)
 
@@ -136,7 +136,7 @@ class Entrance:
         if text:
             self._say(f"{text}; {self._tries()}")
         if not self._is_over:
-            self._remember(self._remembered.handle_timeout(now))
+            self._remember(self.remembered.handle_timeout(now))
         return self._seed_watch.handle_timeout(now)
 
     def handle_reply(
@@ -150,7 +150,7 @@ class Entrance:
         if tag[0] == "join" and isinstance(message, Welcome) and isinstance(reply, Packet):
             if not self._joining.on_welcome(now, tag, reply.mesh_id, message):
                 return False
-            self._rumours.welcome(now, message.members)
+            self._take_over(now, sender, message.members)
             assert isinstance(tag[1], Address)
             self.dialback.entered(now, self._joining.let_in_by, tag[1])
             return True
@@ -179,6 +179,25 @@ class Entrance:
         """Found if enough have met and it is this node's turn; say whether it did."""
         return self.is_seeking and self._joining.try_founding(now)
 
+    def _take_over(self, now: float, sender: NodeId, members: tuple[Standing, ...]) -> None:
+        """Believe a whole table, but for deaths of members that were met here already: those are suspicions."""
+        believed = []
+        for standing in members:
+            node_id = standing.subject.node_id
+            known = self._table.get(node_id)
+            is_over = standing.state >= State.DEAD and not is_proof(standing.state, standing.cause)
+            if (
+                node_id == self._identity.node_id
+                or known is None
+                or not (is_over and known.is_living)
+            ):
+                believed.append(standing)
+                continue
+            suspicion = Suspect(node_id, standing.boot, standing.incarnation, sender)
+            self._rumours.on_alive(now, sender, Alive(standing.card))
+            self._rumours.on_suspect(now, sender, suspicion)
+        self._rumours.welcome(now, tuple(believed))
+
     def _remember(self, snapshot: Remember | None) -> None:
         if snapshot is not None:
             self._outbox.do(snapshot)
@@ -186,7 +205,7 @@ class Entrance:
     def _tries(self) -> str:
         """Return whom this node tries, for people."""
         whom = []
-        count = len(self._remembered.strangers())
+        count = len(self.remembered.strangers())
         if count:
             whom.append(f"{count} known from before" if count > 1 else "the one known from before")
         if self._seeds:

@@ -7,6 +7,7 @@ may be out of date, so the refusal carries the holder's card and the joiner asks
 from __future__ import annotations
 
 from mesh.core.ids import format_id
+from mesh.core.limits import BOOT_MAX
 from mesh.membership.identity import Identity
 from mesh.membership.paging import page
 from mesh.membership.rumours import Rumours
@@ -31,6 +32,9 @@ class Gate:
             return refusal
         known = self._table.get(card.node_id)
         known_boot = known.boot if known is not None else 0
+        if known is not None and known_boot == card.boot and not known.is_living:
+            # Who asks begins a session, and the one of that number is over: its disk and clock were set back.
+            known_boot = min(known_boot + 1, BOOT_MAX)
         if known_boot > card.boot:
             return Welcome(known_boot, ())
         self._rumours.on_alive(now, card.node_id, Alive(message.card))

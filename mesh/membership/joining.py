@@ -25,7 +25,7 @@ from mesh.core.address import Address
 from mesh.core.effects import Emit, Persist, Resolve, Stop
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id, low32, new_mesh_id
-from mesh.core.limits import SEED_ADDRESSES_MAX
+from mesh.core.limits import RECALLED_MAX, SEED_ADDRESSES_MAX
 from mesh.errors import DecodeError, ForeignMeshError, TransportError, VersionError
 from mesh.membership.founding import Founding
 from mesh.membership.identity import Identity
@@ -42,9 +42,6 @@ ROUND_S_MAX: Final = 30.0
 
 REPEAT_S: Final = 30.0
 """How often the same reason for being outside is said again."""
-
-RECALLED_MAX: Final = 16
-"""How many remembered members are asked in a round, beside the seeds."""
 
 FINAL_CODES: Final = ("foreign_mesh", "version")
 """Refusals that no waiting mends."""
@@ -233,7 +230,7 @@ class Joining:
             self._outbox.do(Resolve(seed))
         for card in self._founding.known():
             self._ask(card.address, str(card.address))
-        for known in self._remembered.sample(self._rng, RECALLED_MAX):
+        for known in self._remembered.next_strangers(self._rng, RECALLED_MAX):
             text = f"{known.name} at {known.address}"
             self._recalled[text] = None
             self._ask(known.address, text)

@@ -6,7 +6,8 @@ mesh gone, every node tries one per interval. The ping carries the verdict, so t
 there refutes it.
 
 The latest of the dead are tried for ever, and so remembered for ever; the others, and those that left,
-are forgotten in time.
+are forgotten in time. Members of the last session that were not met in this one are tried like the dead: the
+mesh may have restarted in two halves. Of them no more is known than where they were.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import random
 from typing import Final
 
 from mesh.core.ids import NodeId
+from mesh.core.known import KnownMember
 from mesh.membership.member import Member
 from mesh.membership.profile import SwimConfig
+from mesh.membership.remembered import Remembered
 from mesh.membership.table import MemberTable
 from mesh.wire.records import State
 
@@ -28,8 +31,16 @@ HASTE: Final = 3
 class Reconnect:
     """Chooses which dead member to try, and which gone member to forget."""
 
-    def __init__(self, *, config: SwimConfig, table: MemberTable, rng: random.Random) -> None:
+    def __init__(
+        self,
+        *,
+        config: SwimConfig,
+        table: MemberTable,
+        rng: random.Random,
+        remembered: Remembered,
+    ) -> None:
         self._config = config
+        self._remembered = remembered
         self._table = table
         self._rng = rng
         self._deadline: float | None = None
@@ -40,7 +51,7 @@ class Reconnect:
 
     def arm(self, now: float) -> None:
         """Begin to try, if anybody is gone and no try is due yet."""
-        if self._deadline is None and self._table.gone:
+        if self._deadline is None and (self._table.gone or len(self._remembered)):
             jitter = 0.5 + self._rng.random()
             self._deadline = now + jitter * self._config.reconnect_interval_s
 
@@ -48,7 +59,7 @@ class Reconnect:
         """Try no more."""
         self._deadline = None
 
-    def handle_timeout(self, now: float) -> tuple[Member | None, list[NodeId]]:
+    def handle_timeout(self, now: float) -> tuple[Member | KnownMember | None, list[NodeId]]:
         """Return whom to try now, and whom to forget. Neither is done here."""
         if self._deadline is None or now < self._deadline:
             return None, []
@@ -60,8 +71,10 @@ class Reconnect:
         may_go += [m for m in gone if m.state is not State.DEAD]
         forgotten = [m.node_id for m in may_go if now - m.since > self._retention_s(m)]
         lately = sum(now - m.since < LATELY * self._config.pause_tolerance_s for m in dead)
-        share = (len(dead) + (HASTE - 1) * lately) / self._table.size
-        chosen = self._rng.choice(dead) if dead and self._rng.random() < share else None
+        unmet = self._remembered.unmet()[: self._config.reconnect_members_max - len(dead)]
+        tried: list[Member | KnownMember] = [*dead, *unmet]
+        share = (len(tried) + (HASTE - 1) * lately) / self._table.size
+        chosen = self._rng.choice(tried) if tried and self._rng.random() < share else None
         return chosen, forgotten
 
     def _retention_s(self, member: Member) -> float:

@@ -45,6 +45,7 @@ class Remembered:
         self._table = table
         self._before = {known.node_id: known for known in before}
         self._before.pop(identity.node_id, None)
+        self._turns: list[NodeId] = []
         self._due: float | None = None
         self._made_at = float("-inf")
 
@@ -94,10 +95,23 @@ class Remembered:
         known = [*(_known(member.card_bytes) for member in self._dead()), *self._before.values()]
         return [member for member in known if member.address not in taken]
 
-    def sample(self, rng: random.Random, count: int) -> list[KnownMember]:
-        """Return up to `count` of the strangers, at random."""
-        strangers = self.strangers()
-        return rng.sample(strangers, min(count, len(strangers)))
+    def next_strangers(self, rng: random.Random, count: int) -> list[KnownMember]:
+        """Return up to `count` strangers: all of them in turn, in an order drawn anew for each round."""
+        strangers = {known.node_id: known for known in self.strangers()}
+        chosen: dict[NodeId, KnownMember] = {}
+        for _ in range(2):  # the rest of this round, and the next one's first
+            while self._turns and len(chosen) < min(count, len(strangers)):
+                known = strangers.get(self._turns.pop())
+                if known is not None:
+                    chosen[known.node_id] = known
+            if not self._turns:
+                self._turns = list(strangers)
+                rng.shuffle(self._turns)
+        return list(chosen.values())
+
+    def unmet(self) -> list[KnownMember]:
+        """Return the last session's members that were not met yet."""
+        return list(self._before.values())
 
     @property
     def has_any(self) -> bool:

@@ -75,7 +75,7 @@ class SeedWatch:
             return None
         self._deadline = None
         self.arm(now)
-        members = self._remembered.sample(self._rng, 1)
+        members = self._remembered.next_strangers(self._rng, 1)
         if self._seeds and not (self._was_seed and members):
             self._was_seed = True
             self._outbox.do(Resolve(self._rng.choice(self._seeds)))

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mesh.core.address import Address
 from mesh.core.effects import Stop
-from mesh.core.ids import NO_MESH, MeshId, NodeId
+from mesh.core.ids import NO_MESH, MeshId, NodeId, low32
 from mesh.core.known import KnownMember
 from mesh.core.requests import Outgoing
 from mesh.errors import LocalProtocolError
@@ -131,7 +131,6 @@ class Swim:
         self._sync = Sync(
             config=config, table=table, rumours=self.rumours, news=news, outbox=outbox, rng=rng
         )
-        self._reconnect = Reconnect(config=config, table=table, rng=rng)
         self._entrance = Entrance(
             config=config,
             identity=self.identity,
@@ -140,6 +139,9 @@ class Swim:
             rumours=self.rumours,
             rng=rng,
             wishes=wishes,
+        )
+        self._reconnect = Reconnect(
+            config=config, table=table, rng=rng, remembered=self._entrance.remembered
         )
 
     @property
@@ -281,7 +283,9 @@ class Swim:
             self._vigil.judge(now)
         self._sync.handle_timeout(now)
         dead, forgotten = self._reconnect.handle_timeout(now)
-        if dead is not None:
+        if isinstance(dead, KnownMember):
+            self._outbox.send(dead.address, Ping(0, low32(dead.node_id), 0))
+        elif dead is not None:
             self._prober.ping_once(dead, self.rumours.verdict_on(dead, dead.cause))
         for node_id in forgotten:
             self.table.remove(node_id)

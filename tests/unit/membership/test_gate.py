@@ -1,6 +1,6 @@
 from mesh.wire.records import Cause, State
 from mesh.wire.swim_messages import Join, Refused, Welcome
-from tests.unit.membership.pump import Host, Pump, address, card_bytes, node_id
+from tests.unit.membership.pump import Host, Pump, address, are_equal, card_bytes, node_id
 
 
 def ask(pump: Pump, host: Host, card: bytes, replaces: int = 0) -> object:
@@ -38,6 +38,28 @@ def test_known_later_boot_is_told_and_nothing_changes() -> None:
     reply = ask(pump, first, card_bytes(2, boot=3))
     assert reply == Welcome(7, ())
     assert first.knows(second).boot == 7
+
+
+def test_a_number_whose_session_is_over_is_not_taken_again() -> None:
+    pump = Pump()
+    first, second = pump.mesh(2)
+    boot = second.swim.identity.card.boot
+    first.swim.table.apply_verdict(pump.now, node_id(2), (boot, 0, State.DEAD, Cause.SILENT))
+    first.swim.rumours.suspicions.close(node_id(2))
+    assert ask(pump, first, card_bytes(2, boot=boot)) == Welcome(boot + 1, ())
+
+
+def test_a_node_whose_disk_and_clock_were_set_back_takes_a_number_of_its_own() -> None:
+    pump = Pump()
+    hosts = pump.mesh(3)
+    old = hosts[2].swim.identity
+    pump.kill(hosts[2])
+    pump.run(5.0)
+    back = pump.add(3, 1, boot=old.card.boot, mesh_id=old.mesh_id)
+    pump.run(2.0)
+    assert back.swim.identity.card.boot > old.card.boot
+    assert back.persisted[-1] == {"boot": back.swim.identity.card.boot}
+    assert are_equal([*hosts[:2], back])
 
 
 def test_name_of_a_living_member_is_refused_with_the_holders_card() -> None:

@@ -10,9 +10,9 @@ from mesh.core.address import Address
 from mesh.core.events import EventKind
 from mesh.core.ids import MeshId, NodeId
 from mesh.core.known import KnownMember
-from mesh.membership.joining import RECALLED_MAX
+from mesh.core.limits import RECALLED_MAX
 from mesh.membership.profile import lan
-from mesh.wire.records import Cause, State
+from mesh.wire.records import Cause, Standing, State, encode_card
 from mesh.wire.swim_messages import Alive, Dead, Join, Left, Suspect
 from tests.unit.membership.pump import Host, Pump, address, are_equal, card_bytes, node_id
 
@@ -220,3 +220,20 @@ def test_a_node_of_no_mesh_asks_nobody_that_it_remembers() -> None:
     pump.run(2.0)
     assert not [ask for ask in host.asked if isinstance(ask.message, Join)]
     assert host.swim.identity.mesh_id != MeshId(0)
+
+
+def test_a_death_in_a_welcome_of_somebody_met_before_is_a_suspicion() -> None:
+    pump = Pump()
+    hosts = settled(pump, 4)
+    pump.kill(hosts[3])
+    again = pump.add(4, boot=2, mesh_id=hosts[3].swim.identity.mesh_id, remembered=())
+    pump.at_host(again, hosts[1], Alive(hosts[2].swim.identity.card_bytes))
+    assert again.state_of(hosts[2]) is State.ALIVE
+    card = hosts[2].swim.identity.card
+    dead = Standing(card.boot, card.incarnation, State.DEAD, Cause.SILENT, 5, encode_card(card))
+    again.swim._entrance._take_over(pump.now, hosts[1].node_id, (dead,))
+    assert again.state_of(hosts[2]) is State.SUSPECT
+    pump._carry_out(again, [])
+    pump.run(5.0)
+    assert are_whole([*hosts[:3], again])
+    assert again.kinds(hosts[2]).count(EventKind.DEAD) == 0
