@@ -23,12 +23,13 @@ class Identity:
     node_id: NodeId
     name: str
     host: Host
-    boots: set[int] = field(default_factory=set)
+    boots: list[int] = field(default_factory=list)
+    """In the order in which they were taken; one may come again, where a disk and a clock were set back."""
 
     @property
     def boot(self) -> int:
-        """The highest boot number so far."""
-        return max(self.boots)
+        """The boot number of the latest session."""
+        return self.boots[-1]
 
     @property
     def is_running(self) -> bool:
@@ -60,11 +61,12 @@ class Census:
             host.identities += 1
             label = f"identity/{host.index}/{host.identities}"
             disk["node_id"] = new_node_id(stream(self._seed, label))
-        unix_s = UNIX_START_S + now_s
+        unix_s = UNIX_START_S + now_s + host.unix_error_s
         disk["boot"] = max(disk.get("boot", 0), int(unix_s)) + 1
         host.node_id = NodeId(disk["node_id"])
+        host.copy_disk()
         identity = self._by_id.setdefault(host.node_id, Identity(host.node_id, spec.name, host))
-        identity.boots.add(disk["boot"])
+        identity.boots.append(disk["boot"])
         snapshot = host.snapshot
         is_ours = snapshot is not None and snapshot.mesh_id == disk.get("mesh_id", 0)
         return NodeConfig(
@@ -85,7 +87,7 @@ class Census:
 
     def add_boot(self, host: Host, boot: int) -> None:
         """Note that a running node chose a higher boot number."""
-        self._by_id[host.node_id].boots.add(boot)
+        self._by_id[host.node_id].boots.append(boot)
 
     def name_of(self, node_id: NodeId) -> str:
         """Return a name for people."""

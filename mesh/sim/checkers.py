@@ -13,11 +13,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mesh.core.events import EventKind
+from mesh.core.limits import RECALLED_MAX
 from mesh.node.config import SwimConfig
 from mesh.node.view import View
 from mesh.sim.census import Census, Identity
 from mesh.sim.host import Host
 from mesh.sim.world import Observed, World
+
+_REMEMBERED_EACH: Final = 4
+_ASKED_MAX: Final = 192
+"""Entries of a snapshot for each host: one that lost its disk is another member. Of a large mesh, so many are
+asked at most until one answers."""
 
 _ORDER: Final = {"alive": 0, "suspect": 1, "dead": 2, "left": 3}
 
@@ -26,7 +32,7 @@ _ORDER: Final = {"alive": 0, "suspect": 1, "dead": 2, "left": 3}
 class Violation:
     """Something that must never be: which invariant, where, about whom."""
 
-    invariant: str  # "9a" to "9e", "10", "safety", "crash"
+    invariant: str  # "9a" to "9f", "10", "safety", "crash"
     at_s: float
     observer: str
     member: str  # a name, "" if it is about no member
@@ -60,7 +66,8 @@ def settle_bound_s(swim: SwimConfig, members: int, seeds: int) -> float:
       (nobody does for k periods with probability below e^-k), then `verdict_window_s`;
     - reach one that was falsely declared dead: each of the dead is tried about once in
       `reconnect_interval_s`; 12 of them, and one exchange that times out;
-    - a node that seeks: two rounds through its seeds, each of which may time out;
+    - a node that seeks: two rounds through its seeds, each of which may time out, and one through all
+      that it remembers, sixteen at a time;
     - what gossip did not carry to all: 3 rounds of anti-entropy.
 
     All of it by clocks that may be 1 % slow.
@@ -68,6 +75,8 @@ def settle_bound_s(swim: SwimConfig, members: int, seeds: int) -> float:
     detect_s = min(2 * members, 12) * swim.probe_interval_s + verdict_window_s(swim, members)
     reconnect_s = 12 * swim.reconnect_interval_s + swim.exchange_timeout_s
     seek_s = 2 * (swim.join_retry_s + max(1, seeds) * swim.exchange_timeout_s)
+    rounds = math.ceil(min(_REMEMBERED_EACH * members, _ASKED_MAX) / RECALLED_MAX)
+    seek_s += rounds * (1.25 * swim.join_retry_s + swim.exchange_timeout_s)
     spread_s = 3 * (swim.sync_interval_s + swim.exchange_timeout_s)
     return 1.02 * (detect_s + reconnect_s + seek_s + spread_s)
 
@@ -127,17 +136,23 @@ class Safety:
     """At every moment: nobody who never was, nothing that goes back within one observer's session.
 
     What is known of a member is ordered by boot, incarnation and state (alive, suspect, dead, left);
-    no input may take an observer back in that order.
+    no input may take an observer back in that order. One that somebody saw gone `lasts_s` ago, the shortest
+    time for which anybody gone is remembered, may be met again as if for the first time.
     """
 
-    def __init__(self, census: Census) -> None:
+    def __init__(self, census: Census, lasts_s: float = math.inf) -> None:
         self._census = census
+        self._lasts_s = lasts_s
         self._last: dict[tuple[int, int, str], tuple[int, int, int]] = {}
+        self._gone_s: dict[
+            tuple[str, int], float
+        ] = {}  # by member and boot: when it was first seen gone
 
     def observe(self, at_s: float, host: Host, view: View) -> list[Violation]:
         """Judge one view against the earlier ones of the same session."""
         found: list[Violation] = []
         observer = host.spec.name
+        self._forget(at_s, host, view)
         for member in view.members:
             identity = self._census.identity(member["node_id"])
             if identity is None or member["boot"] not in identity.boots:
@@ -147,11 +162,33 @@ class Safety:
             rank = (member["boot"], member["incarnation"], _ORDER[member["state"]])
             key = (host.index, host.session, member["node_id"])
             last = self._last.get(key)
-            if last is not None and rank < last:
+            if last is not None and rank < last and not self._may_be_forgotten(at_s, key, last):
                 text = f"(boot, incarnation, state) went back from {last} to {rank}"
                 found.append(Violation("safety", at_s, observer, member["name"], text))
             self._last[key] = rank
+            if rank[2] >= _ORDER["dead"]:
+                self._gone_s.setdefault((key[2], rank[0]), at_s)
         return found
+
+    def _forget(self, at_s: float, host: Host, view: View) -> None:
+        """Forget of an observer's members those that it may have forgotten itself."""
+        if self._lasts_s == math.inf:
+            return
+        seen = {member["node_id"] for member in view.members}
+        mine = [key for key in self._last if key[:2] == (host.index, host.session)]
+        for key in mine:
+            if key[2] not in seen and self._is_old(at_s, key):
+                del self._last[key]
+
+    def _may_be_forgotten(
+        self, at_s: float, key: tuple[int, int, str], last: tuple[int, int, int]
+    ) -> bool:
+        """Say whether somebody gone may have been forgotten, and met again, since the last look."""
+        return last[2] >= _ORDER["dead"] and self._is_old(at_s, key)
+
+    def _is_old(self, at_s: float, key: tuple[int, int, str]) -> bool:
+        gone_s = self._gone_s.get((key[2], self._last[key][0]), math.inf)
+        return at_s - gone_s >= self._lasts_s
 
 
 class Accusations:

@@ -23,10 +23,14 @@ class FaultKind(StrEnum):
     POWER = "power"  # the whole host goes off, so that nothing refuses
     MOVE = "move"  # crash, then restart at another address
     DISK = "disk"  # crash and lose the disk: a new node starts there
+    ROLL_BACK = "roll-back"  # crash, and restart from an older copy of the disk, the clock set back
     OUTAGE = "outage"  # every process dies at once
+    RESTART = "restart"  # that, and they return without seeds
+    UPROOT = "uproot"  # that, and every address has changed but one
     PAUSE = "pause"
     DEAF = "deaf"  # messages wait, while timers run and what the node sends goes out
     HALVES = "halves"  # a partition between the hosts named and all others
+    LONG_CUT = "long-cut"  # that, for longer than anybody is remembered who left, or was forgotten
     ONE_WAY = "one-way"  # nothing gets out of the hosts named
     ISOLATE = "isolate"  # a partition round each of the hosts named
     LOSS = "loss"  # of every datagram, everywhere, `amount` is lost
@@ -36,6 +40,7 @@ class FaultKind(StrEnum):
     EARLY = "early"  # timers are looked at though nothing is due
     LEAVE = "leave"
     JOIN = "join"
+    FORGET = "forget"  # one that is held dead is forgotten, as if somebody had asked for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +62,25 @@ class Fault:
 
 
 def plan(
-    rng: random.Random, nodes: int, window: tuple[float, float], pause_tolerance_s: float
+    rng: random.Random,
+    nodes: int,
+    window: tuple[float, float],
+    pause_tolerance_s: float,
+    *,
+    long_s: float = 0.0,
 ) -> tuple[Fault, ...]:
-    """Draw the faults of a run: their number grows with the mesh, their lengths straddle the tolerance."""
+    """Draw the faults of a run: their number grows with the mesh, their lengths straddle the tolerance.
+
+    `long_s` is what a long cut lasts at least. 0: there is none.
+    """
     begin_s, end_s = window
     count = rng.randint(3, 6 + nodes // 3)
-    kinds = rng.sample(list(FaultKind), rng.randint(2, len(FaultKind)))
+    all_kinds = [kind for kind in FaultKind if kind is not FaultKind.LONG_CUT]
+    kinds = rng.sample(all_kinds, rng.randint(2, len(all_kinds)))
     faults = []
+    if long_s:
+        at_s = rng.uniform(begin_s, begin_s + 0.2 * (end_s - begin_s))
+        faults.append(_draw(rng, FaultKind.LONG_CUT, nodes, at_s, long_s * rng.uniform(1.0, 1.5)))
     for _ in range(count):
         kind = rng.choice(kinds)
         at_s = rng.uniform(begin_s, end_s)
@@ -76,11 +93,11 @@ def _draw(rng: random.Random, kind: FaultKind, nodes: int, at_s: float, duration
     victim = rng.randrange(nodes)
     whom: tuple[int, ...] = (victim,)
     amount = 0.0
-    if kind is FaultKind.HALVES:
+    if kind in {FaultKind.HALVES, FaultKind.LONG_CUT}:
         whom = tuple(sorted(rng.sample(range(nodes), rng.randint(1, nodes - 1))))
-    elif kind is FaultKind.DISK:
+    elif kind in {FaultKind.DISK, FaultKind.ROLL_BACK}:
         whom = (rng.randrange(1, nodes),)
-    elif kind is FaultKind.OUTAGE:
+    elif kind in _EVERYBODY:
         whom = tuple(range(nodes))
     elif kind in _FEW:
         whom = tuple(sorted(rng.sample(range(nodes), rng.randint(1, max(1, nodes // 4)))))
@@ -101,4 +118,5 @@ def _draw(rng: random.Random, kind: FaultKind, nodes: int, at_s: float, duration
 _FEW: Final = frozenset(
     {FaultKind.CRASH, FaultKind.PAUSE, FaultKind.DEAF, FaultKind.ONE_WAY, FaultKind.ISOLATE}
 )
+_EVERYBODY: Final = frozenset({FaultKind.OUTAGE, FaultKind.RESTART, FaultKind.UPROOT})
 _MAY_BE_FOR_GOOD: Final = frozenset({FaultKind.CRASH, FaultKind.POWER, FaultKind.LEAVE})

@@ -58,7 +58,7 @@ class Fleet:
         self._world.names[f"{name}.mesh"] = (spec.address,)
         return self._world.add_host(spec, clock)
 
-    def boot(self, host: Host, *, moved: bool = False) -> None:
+    def boot(self, host: Host, *, moved: bool = False, has_seeds: bool = True) -> None:
         """Start the node of a host; `moved` gives the host another address first."""
         address = host.spec.address
         if moved:
@@ -66,7 +66,7 @@ class Fleet:
             address = host_address(_MOVED + self._moves)
             self._world.names[f"{host.spec.name}.mesh"] = (address,)
         is_first = host.index == 0 and host.session == 0
-        seeds = () if is_first else self._seeds(host)
+        seeds = () if is_first or not has_seeds else self._seeds(host)
         spec = replace(host.spec, address=address, seeds=seeds, found=is_first)
         self._world.boot(host, spec)
 

@@ -108,6 +108,7 @@ class Host:
     """A machine and the node on it. `session` counts the node's runs there."""
 
     __slots__ = (
+        "_copies",
         "_troubles",
         "clean_since_s",
         "clock",
@@ -127,6 +128,7 @@ class Host:
         "spec",
         "started_s",
         "traffic",
+        "unix_error_s",
         "wake_s",
     )
 
@@ -136,6 +138,8 @@ class Host:
         self.clock = clock
         self.disk: dict[str, int] = {}
         self.snapshot: Remember | None = None  # on the disk, too
+        self._copies: list[tuple[dict[str, int], Remember | None]] = []
+        self.unix_error_s = 0.0
         self.identities = 0
         self.node: SimNode | None = None
         self.node_id = NodeId(0)
@@ -161,6 +165,21 @@ class Host:
     def is_clean(self) -> bool:
         """Say whether no fault concerns this host just now."""
         return self._troubles == 0
+
+    def copy_disk(self) -> None:
+        """Keep a copy of the disk as it is now, and the one made before it."""
+        self._copies = [*self._copies[-1:], (dict(self.disk), self.snapshot)]
+
+    def lose_disk(self) -> None:
+        """Lose what the disk held, and every copy: the next boot is a new node."""
+        self.disk, self.snapshot, self._copies = {}, None, []
+
+    def roll_back(self, clock_s: float) -> None:
+        """Return to the older copy of the disk, and set the time of day back; without a copy nothing happens."""
+        if self._copies:
+            disk, self.snapshot = self._copies[0]
+            self.disk = dict(disk)
+            self.unix_error_s -= clock_s
 
     def begin_trouble(self) -> None:
         """A fault concerns this host from now on."""

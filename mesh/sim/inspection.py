@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Callable
 from typing import Final, TypeAlias
@@ -9,6 +10,7 @@ from typing import Final, TypeAlias
 from mesh.node.config import SwimConfig
 from mesh.node.view import View
 from mesh.sim.checkers import Accusations, Convergence, Safety, Violation
+from mesh.sim.forgotten import Absence
 from mesh.sim.patience import Patience
 from mesh.sim.repair import Repair
 from mesh.sim.world import World
@@ -16,6 +18,7 @@ from mesh.sim.world import World
 Progress: TypeAlias = Callable[[float, str], None]
 
 _STORY_LINES: Final = 80
+_SHORT_S: Final = 600.0  # what is remembered for longer is not forgotten in any run
 _IMPATIENCE: Final = 8  # a full comparison at least once in so many steps
 
 
@@ -30,8 +33,12 @@ class Inspection:
         self.accusations = Accusations(world, swim)
         self.repair = Repair(world.census, swim)
         self._patience = Patience(world, swim)
+        self.absence = Absence(world.census, swim)
         self._convergence = Convergence(world.census)
-        self._safety = Safety(world.census)
+        # By clocks that may be fast; and between two looks somebody may go, or be met again.
+        lasts_s = 0.97 * min(swim.left_retention_s, swim.forgotten_retention_s)
+        lasts_s -= 4 * swim.probe_interval_s
+        self._safety = Safety(world.census, lasts_s if lasts_s < _SHORT_S else math.inf)
         self._check = check
         self._progress = progress
 
@@ -85,7 +92,7 @@ class Inspection:
                 spared += 1
                 continue
             spared = 0
-            found = self._convergence.differences(now_s, self.views())
+            found = self._differences(now_s)
             if not found:
                 last_s = self.world.events[-1].at_s if self.world.events else begin_s
                 return max(wrong_s, last_s)
@@ -99,7 +106,11 @@ class Inspection:
         """Take every difference between the views and the truth for a violation, now."""
         if not self.violations:
             now_s = self.world.loop.now_s
-            self.violations += self._convergence.differences(now_s, self.views())
+            self.violations += self._differences(now_s)
+
+    def _differences(self, now_s: float) -> list[Violation]:
+        views = self.views()
+        return self._convergence.differences(now_s, views) + self.absence.differences(now_s, views)
 
     def story(self, log: list[tuple[float, str, tuple[int, ...]]]) -> str:
         """Return all that was seen of the member that the first violation is about, with the faults."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TextIO
 
 from mesh.core.rng import stream
@@ -30,6 +30,8 @@ from mesh.sim.report import Result
 from mesh.sim.world import World
 
 _PERIODS_OF_FAULTS: Final = 30
+_FORGETFUL_RATIO: Final = 0.3
+_MEMORY_PERIODS: Final = 12
 _GARBAGE_ROUNDS: Final = 3
 _GARBAGE_PIECES: Final = 6
 _FOREIGN_SEED: Final = -1  # no run's own, or the other mesh would have the same id
@@ -46,6 +48,13 @@ class Options:
     garbage_rounds: int
     faults: tuple[Fault, ...]
     safety_s: float
+    is_forgetful: bool = False
+    """Whoever left or was forgotten is remembered for so short a time that a cut can outlast it."""
+
+    @property
+    def swim(self) -> SwimConfig:
+        """Return the timings of membership."""
+        return _timings(self.profile, is_forgetful=self.is_forgetful)
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings for people and programs."""
@@ -58,6 +67,7 @@ class Options:
             "delay_ms": round(conditions.delay_s * 1000, 3),
             "jitter_ms": round(conditions.jitter_s * 1000, 3),
             "copies": conditions.copy_ratio,
+            "forgetful": self.is_forgetful,
             "clocks": round(self.clock_rate_error, 6),
             "faults": len(self.faults),
         }
@@ -72,7 +82,8 @@ def draw_options(
     drawn_profile = rng.choices(("local", "lan", "wan"), (6, 3, 1))[0]
     count = nodes if nodes is not None else drawn_nodes
     name = profile_name or drawn_profile
-    swim = profile(name)
+    is_forgetful = rng.random() < _FORGETFUL_RATIO
+    swim = _timings(name, is_forgetful=is_forgetful)
     fastest_s = swim.probe_timeout_s / 20
     delay_s = rng.choice((0.0001, 0.0005, 0.002, fastest_s))
     conditions = Conditions(
@@ -82,7 +93,9 @@ def draw_options(
         copy_ratio=rng.choice((0.0, 0.0, 0.05, 0.3)),
         copy_delay_s=swim.probe_interval_s * rng.choice((0.05, 1.0, 20.0)),
     )
-    safety_s = _PERIODS_OF_FAULTS * swim.probe_interval_s
+    safety_s = (1 + is_forgetful) * _PERIODS_OF_FAULTS * swim.probe_interval_s
+    # Declared dead after a while, and then remembered for as long as anybody is.
+    long_s = 5 * swim.pause_tolerance_s + swim.dead_retention_s if is_forgetful else 0.0
     window = (2 * swim.probe_interval_s, safety_s * 0.8)
     return Options(
         nodes=count,
@@ -90,8 +103,23 @@ def draw_options(
         conditions=conditions,
         clock_rate_error=rng.choice((0.0, 1e-4, 1e-3, 1e-2)),
         garbage_rounds=rng.choice((0, 1, _GARBAGE_ROUNDS)),
-        faults=plan(stream(seed, "faults"), count, window, swim.pause_tolerance_s),
+        faults=plan(stream(seed, "faults"), count, window, swim.pause_tolerance_s, long_s=long_s),
         safety_s=safety_s,
+        is_forgetful=is_forgetful,
+    )
+
+
+def _timings(name: str, *, is_forgetful: bool) -> SwimConfig:
+    swim = profile(name)
+    if not is_forgetful:
+        return swim
+    lasts_s = _MEMORY_PERIODS * swim.probe_interval_s
+    return replace(
+        swim,
+        sync_interval_s=lasts_s / 2,
+        dead_retention_s=lasts_s,
+        left_retention_s=lasts_s,
+        forgotten_retention_s=lasts_s,
     )
 
 
@@ -140,13 +168,15 @@ class _MixedRun:
         self._seed = seed
         self._is_checked = check
         self._options = options
-        self._swim: SwimConfig = profile(options.profile)
+        self._swim: SwimConfig = options.swim
         network = Network(seed, options.conditions)
         self._world = World(seed, make_node, network, check=check, sink=sink)
         fleet_options = FleetOptions(clock_rate_error=options.clock_rate_error)
         self._fleet = Fleet(self._world, self._swim, fleet_options)
-        self._nemesis = Nemesis(self._world, self._fleet, stream(seed, "nemesis"))
         self._inspection = Inspection(self._world, self._swim, check=check, progress=progress)
+        self._nemesis = Nemesis(
+            self._world, self._fleet, stream(seed, "nemesis"), forgot=self._inspection.absence.note
+        )
         foreign = foreign_packets(options.profile) if options.garbage_rounds else ()
         self._garbage = Garbage(self._world, stream(seed, "garbage"), foreign)
         self._rng: random.Random = stream(seed, "scenario")

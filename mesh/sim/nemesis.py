@@ -11,27 +11,44 @@ from dataclasses import replace
 from math import inf
 from typing import Final, TypeAlias
 
-from mesh.node.commands import Leave
+from mesh.node.commands import ForgetMember, Leave
 from mesh.sim.faults import Fault, FaultKind
 from mesh.sim.fleet import Fleet
 from mesh.sim.host import Host
+from mesh.sim.returning import Returning
 from mesh.sim.trace import Kind
 from mesh.sim.world import World
 
 Undo: TypeAlias = Callable[[], None]
 
 # Faults that excuse an accusation; a clock within its bounds excuses nothing.
-_TROUBLE: Final = frozenset(FaultKind) - {FaultKind.CLOCK, FaultKind.EARLY, FaultKind.JOIN}
+_TROUBLE: Final = frozenset(FaultKind) - {
+    FaultKind.CLOCK,
+    FaultKind.EARLY,
+    FaultKind.JOIN,
+    FaultKind.FORGET,
+}
+_UNSETTLING: Final = frozenset({FaultKind.MOVE, FaultKind.DISK, FaultKind.ROLL_BACK})
+_CLOCK_SET_BACK_S: Final = 3600.0
 
 
 class Nemesis:
     """Executes faults. `log` tells when each began and ended."""
 
-    def __init__(self, world: World, fleet: Fleet, rng: random.Random) -> None:
+    def __init__(
+        self,
+        world: World,
+        fleet: Fleet,
+        rng: random.Random,
+        *,
+        forgot: Callable[[float, str], None] = lambda _at_s, _node_id: None,
+    ) -> None:
         self.log: list[tuple[float, str, tuple[int, ...]]] = []
         self._world = world
         self._fleet = fleet
         self._rng = rng
+        self._forgot = forgot
+        self._returning = Returning(fleet)
         self._calm = world.network.conditions
         self._losses: list[float] = []
         self._active: dict[int, Undo] = {}
@@ -42,10 +59,14 @@ class Nemesis:
             FaultKind.POWER: self._crash,
             FaultKind.MOVE: self._crash,
             FaultKind.DISK: self._crash,
+            FaultKind.ROLL_BACK: self._crash,
             FaultKind.OUTAGE: self._crash,
+            FaultKind.RESTART: self._restart,
+            FaultKind.UPROOT: self._restart,
             FaultKind.PAUSE: self._pause,
             FaultKind.DEAF: self._deaf,
             FaultKind.HALVES: self._cut,
+            FaultKind.LONG_CUT: self._cut,
             FaultKind.ONE_WAY: self._cut,
             FaultKind.ISOLATE: self._cut,
             FaultKind.LOSS: self._loss,
@@ -55,6 +76,7 @@ class Nemesis:
             FaultKind.EARLY: self._early,
             FaultKind.LEAVE: self._leave,
             FaultKind.JOIN: self._join,
+            FaultKind.FORGET: self._forget,
         }
 
     def schedule(self, faults: tuple[Fault, ...]) -> None:
@@ -113,10 +135,14 @@ class Nemesis:
 
     def _crash(self, fault: Fault, hosts: list[Host]) -> Undo | None:
         victims = [host for host in hosts if host.node is not None]
+        if fault.kind in _UNSETTLING:
+            victims = [host for host in victims if host is not self._returning.keeper]
         for host in victims:
             self._world.crash(host, power=fault.kind is not FaultKind.POWER)
             if fault.kind is FaultKind.DISK:
                 self._world.lose_disk(host)
+            elif fault.kind is FaultKind.ROLL_BACK:
+                host.roll_back(_CLOCK_SET_BACK_S)
 
         def restart() -> None:
             for host in victims:
@@ -124,6 +150,32 @@ class Nemesis:
                     self._fleet.boot(host, moved=fault.kind is FaultKind.MOVE)
 
         return restart if victims else None
+
+    def _restart(self, fault: Fault, hosts: list[Host]) -> Undo | None:
+        victims = [host for host in hosts if host.node is not None]
+        for host in victims:
+            self._world.crash(host)
+        self._rng.shuffle(victims)
+
+        def come_back() -> None:
+            self._returning.restart(victims, moved=fault.kind is FaultKind.UPROOT)
+
+        return come_back if victims else None
+
+    def _forget(self, _fault: Fault, hosts: list[Host]) -> Undo | None:
+        (host,) = hosts
+        node = host.node
+        if node is None or host.is_paused:
+            return None
+        now_s = self._world.loop.now_s
+        members = node.view(host.clock.read(now_s)).members
+        dead = [member["node_id"] for member in members if member["state"] == "dead"]
+        if not dead:
+            return None
+        node_id = self._rng.choice(dead)
+        self._world.command(host, ForgetMember(self._count, node_id))
+        self._forgot(now_s, node_id)
+        return _nothing
 
     def _pause(self, _fault: Fault, hosts: list[Host]) -> Undo | None:
         victims = [host for host in hosts if host.node is not None and not host.is_paused]
@@ -206,6 +258,7 @@ class Nemesis:
 
     def _leave(self, _fault: Fault, hosts: list[Host]) -> Undo | None:
         leavers = [host for host in hosts if host.node is not None and not host.is_paused]
+        leavers = [host for host in leavers if host is not self._returning.keeper]
         for host in leavers:
             self._world.command(host, Leave("the nemesis says so"))
 

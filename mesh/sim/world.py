@@ -136,8 +136,7 @@ class World:
 
     def lose_disk(self, host: Host) -> None:
         """Lose what the disk held: the next boot is a new node."""
-        host.disk = {}
-        host.snapshot = None
+        host.lose_disk()
 
     def pause(self, host: Host) -> None:
         """Stop the node in its tracks (SIGSTOP); its clock runs on, its socket fills up."""

@@ -44,8 +44,13 @@ def test_a_plan_is_drawn_from_its_seed_alone() -> None:
 
 
 def test_plans_use_every_kind_and_keep_to_their_window() -> None:
-    faults = [f for n in range(200) for f in plan(stream(n, "f"), 5 + n % 26, (1.0, 5.0), 1.0)]
+    faults = [
+        fault
+        for n in range(200)
+        for fault in plan(stream(n, "f"), 5 + n % 26, (1.0, 5.0), 1.0, long_s=9.0)
+    ]
     assert {fault.kind for fault in faults} == set(FaultKind)
+    assert all(f.duration_s >= 9.0 for f in faults if f.kind is FaultKind.LONG_CUT)
     assert all(1.0 <= fault.at_s <= 5.0 for fault in faults)
 
 
@@ -53,7 +58,8 @@ def test_no_seed_host_goes_for_good_and_the_first_keeps_its_disk() -> None:
     for n in range(300):
         for fault in plan(stream(n, "f"), 8, (1.0, 5.0), 1.0):
             assert fault.duration_s != inf or all(host >= SEED_HOSTS for host in fault.hosts)
-            assert fault.kind is not FaultKind.DISK or 0 not in fault.hosts
+            is_of_disk = fault.kind in {FaultKind.DISK, FaultKind.ROLL_BACK}
+            assert not is_of_disk or 0 not in fault.hosts
 
 
 @pytest.mark.parametrize("kind", [FaultKind.CRASH, FaultKind.POWER, FaultKind.MOVE, FaultKind.DISK])

@@ -153,7 +153,7 @@ def test_who_is_held_dead_by_one_alone_is_back_within_a_round_of_probes() -> Non
 def test_an_ack_that_does_not_tell_who_is_held_dead_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Swim, "_verdict_on", lambda self, sender: ())
+    monkeypatch.setattr(Swim, "_verdict_on", lambda _self, _now, _sender: ())
     violations = held_dead(2)
     assert {violation.invariant for violation in violations} == {"9d"}
 

@@ -1,0 +1,21 @@
+"""Seeds that once broke an invariant: each stays here, with what it had found."""
+
+from __future__ import annotations
+
+import pytest
+
+from mesh.sim.scenario import run
+
+FALLEN = {
+    13: "a member that was forgotten, and its forgetting too, was met as new: the checker took it for going back",
+    25: "a disk and a clock set back, and nobody left who knew the higher number",
+    1040: "a node that had met a member took its death from a welcome without giving it time to refute",
+    1080: "the same: its death from a welcome while it was only suspected",
+    1543: "who left was forgotten and met again between two looks",
+}
+
+
+@pytest.mark.parametrize("seed", FALLEN)
+def test_invariants_hold_for_a_seed_that_fell(seed: int) -> None:
+    result = run(seed)
+    assert result.has_held, result.to_text()
