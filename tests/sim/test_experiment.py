@@ -1,3 +1,5 @@
+"""One fault in a calm mesh: what is measured, how it is told, and that a seed repeats it."""
+
 from __future__ import annotations
 
 import json

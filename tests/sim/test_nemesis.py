@@ -1,3 +1,5 @@
+"""The one who makes things go wrong: what each fault does, and that healing ends them all."""
+
 from __future__ import annotations
 
 from math import inf

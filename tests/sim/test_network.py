@@ -1,3 +1,5 @@
+"""The virtual network: delays, losses, copies, cuts, and what streams do then."""
+
 from __future__ import annotations
 
 import pytest

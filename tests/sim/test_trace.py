@@ -1,3 +1,5 @@
+"""The trace: one hash for one run, and the first difference between two."""
+
 from __future__ import annotations
 
 import errno

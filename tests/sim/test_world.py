@@ -1,3 +1,5 @@
+"""The world carries out effects as the real driver does."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""What is typed: read strictly, and refused with the way to write it."""
+
 from __future__ import annotations
 
 import re

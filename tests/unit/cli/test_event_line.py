@@ -1,3 +1,5 @@
+"""Each event as a line of `mesh events`."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""`mesh sim`: its options, its tables and JSON, its sweeps."""
+
 from __future__ import annotations
 
 from pathlib import Path

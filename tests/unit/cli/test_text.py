@@ -1,3 +1,5 @@
+"""Plain text for people: tables, colours, sizes, nothing that moves a cursor."""
+
 from __future__ import annotations
 
 import sys

@@ -1,3 +1,5 @@
+"""Which task is meant by the beginning of an id, and what a waiting one is said to wait for."""
+
 from __future__ import annotations
 
 from typing import Any, cast

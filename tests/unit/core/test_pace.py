@@ -1,3 +1,5 @@
+"""A pace: a burst, and then a rate."""
+
 import pytest
 
 from mesh.core.pace import Pace

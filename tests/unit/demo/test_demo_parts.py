@@ -1,3 +1,5 @@
+"""The parts of `mesh demo`: what it surveys, how it spins out its work, what it checks."""
+
 from __future__ import annotations
 
 import dataclasses

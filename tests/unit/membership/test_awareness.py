@@ -1,3 +1,5 @@
+"""The health score stays within its bounds."""
+
 from mesh.membership.awareness import Awareness
 
 

@@ -1,3 +1,5 @@
+"""The digest: equal for equal knowledge, different wherever the living differ."""
+
 import random
 
 import pytest

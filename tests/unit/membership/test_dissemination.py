@@ -1,3 +1,5 @@
+"""Rumours: how often each is told, and which goes first."""
+
 from mesh.core.ids import NodeId
 from mesh.membership import dissemination
 from mesh.membership.dissemination import Dissemination, retransmit_limit

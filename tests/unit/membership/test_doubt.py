@@ -1,3 +1,5 @@
+"""An observer doubts itself before it declares a death alone, and not for ever."""
+
 from mesh.membership.doubt import Doubt
 from mesh.membership.suspicion import Suspected
 from tests.unit.membership.pump import node_id

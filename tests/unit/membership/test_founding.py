@@ -1,3 +1,5 @@
+"""Of those who start at once with one list of seeds, one founds."""
+
 import itertools
 
 import pytest

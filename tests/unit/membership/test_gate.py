@@ -1,3 +1,5 @@
+"""Who asks to be let in: newcomers, the known, impostors."""
+
 from mesh.wire.records import Cause, State
 from mesh.wire.swim_messages import Join, Refused, Welcome
 from tests.unit.membership.pump import Host, Pump, address, are_equal, card_bytes, node_id

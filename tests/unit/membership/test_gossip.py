@@ -1,3 +1,5 @@
+"""Rounds of gossip: while there is news, and to whom."""
+
 from mesh.membership.profile import lan
 from mesh.wire.packet import PACKET_BYTES_MAX, decode_packet
 from mesh.wire.records import Cause, State

@@ -1,3 +1,5 @@
+"""Who this node is: its incarnations, its sessions, its name."""
+
 import pytest
 
 from mesh.core.address import Address

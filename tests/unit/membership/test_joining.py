@@ -1,3 +1,5 @@
+"""Finding a mesh through seeds that may be silent, late, or themselves seeking."""
+
 import pytest
 
 from mesh.core.address import Address

@@ -1,3 +1,5 @@
+"""Two living members with one name are news, once."""
+
 from mesh.core.ids import NodeId
 from mesh.membership.names import Names
 from tests.unit.membership.pump import card, node_id

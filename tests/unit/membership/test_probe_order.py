@@ -1,3 +1,5 @@
+"""Whom to probe next: a shuffled round in which nobody is left out."""
+
 import random
 
 from mesh.membership.probe_order import ProbeOrder

@@ -1,3 +1,5 @@
+"""One probe: ping, helpers, nacks, and what silence means."""
+
 from dataclasses import replace
 
 import pytest

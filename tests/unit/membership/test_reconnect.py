@@ -1,3 +1,5 @@
+"""The dead are tried again, each about as often as the others."""
+
 import dataclasses
 
 import pytest

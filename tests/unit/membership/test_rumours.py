@@ -1,3 +1,5 @@
+"""What others say of members: applied in its order, passed on, and refuted if it is about this node."""
+
 import pytest
 
 from mesh.core.effects import Emit, SendDatagram, Stop

@@ -1,3 +1,5 @@
+"""Sides that restarted apart find each other through their seeds."""
+
 from mesh.core.address import Address
 from mesh.wire.swim_messages import SyncRoot
 from tests.unit.membership.pump import Host, Pump, address, are_equal

@@ -1,3 +1,5 @@
+"""How long a suspect has, given who shares the suspicion."""
+
 import math
 from dataclasses import replace
 

@@ -1,3 +1,5 @@
+"""Whole meshes of machines: crashes, returns, restarts, leaves, partitions."""
+
 import dataclasses
 
 import pytest

@@ -1,3 +1,5 @@
+"""Anti-entropy: two members compare what they know, and both end up with the union."""
+
 import pytest
 
 from mesh.core.ids import NodeId, low32

@@ -1,3 +1,5 @@
+"""The table of members: knowledge only ever grows."""
+
 import random
 
 import pytest

@@ -1,3 +1,5 @@
+"""Messages to one peer share datagrams, within their shares."""
+
 from __future__ import annotations
 
 import random

@@ -1,3 +1,5 @@
+"""Exchanges: bounded, closed once, and work leaves room for membership."""
+
 from __future__ import annotations
 
 import pytest

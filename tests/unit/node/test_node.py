@@ -1,3 +1,5 @@
+"""The node as a whole: what it is told, what it answers, what its view shows."""
+
 from __future__ import annotations
 
 from typing import Any

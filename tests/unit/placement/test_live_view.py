@@ -1,3 +1,5 @@
+"""Which members fit what a task wants, and in which order."""
+
 from __future__ import annotations
 
 from mesh.core.address import Address

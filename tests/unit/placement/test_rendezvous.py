@@ -1,3 +1,5 @@
+"""Rendezvous hashing: the same everywhere and for ever, and fair by weight."""
+
 from __future__ import annotations
 
 from mesh.core.ids import NodeId

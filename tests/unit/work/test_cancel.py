@@ -1,3 +1,5 @@
+"""Cancelling: what is ready at once, what runs once its node has stopped it."""
+
 from __future__ import annotations
 
 from mesh.wire.work_messages import CancelRun, OfferAnswer

@@ -1,3 +1,5 @@
+"""Asking all members for their tasks, and for one."""
+
 from __future__ import annotations
 
 import pytest

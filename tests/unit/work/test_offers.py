@@ -1,3 +1,5 @@
+"""A task finds a node: its home first, then whoever has room; and another when that one is lost."""
+
 from __future__ import annotations
 
 from typing import Any

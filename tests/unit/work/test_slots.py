@@ -1,3 +1,5 @@
+"""Who waits for a slot is told in turn."""
+
 from __future__ import annotations
 
 from mesh.core.ids import NodeId

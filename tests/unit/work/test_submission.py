@@ -1,3 +1,5 @@
+"""Handing in a task, what is refused, and how it ends."""
+
 from __future__ import annotations
 
 import pytest

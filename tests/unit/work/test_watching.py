@@ -1,3 +1,5 @@
+"""Following a task's output to its end."""
+
 from __future__ import annotations
 
 from typing import Any
