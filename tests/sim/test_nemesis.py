@@ -6,6 +6,7 @@ from math import inf
 
 import pytest
 
+from mesh.core.effects import Effect
 from mesh.core.rng import stream
 from mesh.node.config import profile
 from mesh.node.node import Node
@@ -152,10 +153,27 @@ def test_a_new_host_joins() -> None:
     assert stage.running == [0, 1, 2, 3, 4, 5]
 
 
-def test_early_timers_disturb_nothing() -> None:
+def test_early_timers_disturb_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage()
+    called: list[Node] = []
+    whole = Node.handle_timeout
+
+    def counted(node: Node, now: float) -> list[Effect]:
+        called.append(node)
+        return whole(node, now)
+
+    monkeypatch.setattr(Node, "handle_timeout", counted)
+
+    def said() -> tuple[list[int], int]:
+        return [host.traffic.packets_sent for host in stage.world.hosts], len(stage.world.events)
+
+    before = said()
     for index in range(5):
         stage.begin(FaultKind.EARLY, index)
+    assert called == [host.node for host in stage.world.hosts]
+    assert said() == before, "nothing was due"
+    stage.world.run_for(2.0)
+    assert said()[1] == before[1]
     assert stage.running == [0, 1, 2, 3, 4]
 
 
