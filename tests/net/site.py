@@ -144,11 +144,13 @@ class Site:
             time.sleep(POLL_S)
 
     def wait_apart(self, halves: Sequence[Sequence[str]], within_s: float) -> None:
-        """Wait until each half sees itself alive, and nobody else."""
+        """Wait until each half sees itself alive, and nobody else either alive or suspect."""
 
         def are_apart() -> bool | None:
             views = self.views()
-            return all(_alive(views[host]) == set(half) for half in halves for host in half) or None
+            return (
+                all(_living(views[host]) == set(half) for half in halves for host in half) or None
+            )
 
         wait_until(
             are_apart,
@@ -220,8 +222,8 @@ def _view(node: NodeProcess) -> View:
     return frozenset(Row(**{name: row[name] for name in Row._fields}) for row in rows)
 
 
-def _alive(view: View) -> set[str]:
-    return {row.name for row in view if row.state == "alive"}
+def _living(view: View) -> set[str]:
+    return {row.name for row in view if row.state in {"alive", "suspect"}}
 
 
 def _is_one(views: dict[str, View]) -> bool:

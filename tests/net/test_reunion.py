@@ -45,7 +45,8 @@ def assert_healed(
     errors = [error for run in runs if isinstance(error := run.exception(), Exception)]
     outcomes = [run.result() for run in runs if run.exception() is None]
     healed_s = [outcome.healed_s for outcome in outcomes] or [float("nan")]
-    accused = sum(outcome.accused for outcome in outcomes)
+    counts = [outcome.accused for outcome in outcomes if outcome.accused is not None]
+    accused = sum(counts) if counts else "-"
     table.append(
         f"| {scenario.__doc__} ({form.profile}) | {len(outcomes)} of {len(runs)} | "
         f"{statistics.median(healed_s):.1f} | {max(healed_s):.1f} | {accused} |"
