@@ -32,11 +32,11 @@ def busiest(members: Iterable[MemberRow], before: str = "") -> Busiest:
     if not busy:
         return Busiest()
     most = max(map(_share, busy))
-    if any(member.key == before and _share(member) >= most for member in busy):
-        return Busiest(before)
     near = [member for member in busy if _share(member) > most - CLEARLY]
     taken = max(map(_ratio, near))
     first = [member for member in near if _ratio(member) == taken]
+    if any(member.key == before and _share(member) >= most for member in first):
+        return Busiest(before)
     return Busiest(first[0].key) if len(first) == 1 else Busiest(tied=len(first))
 
 

@@ -125,7 +125,7 @@ def _columns(board: Board) -> list[Column[MemberRow]]:
             width_min=11,
             width_max=40,
         ),
-        Column(title="STATE", cell=_state, text=_state_text, width_min=13, width_max=16),
+        Column(title="STATE", cell=_state, text=_state_text, width_min=9, width_max=16),
         Column(
             title="FOR",
             cell=lambda m, width: _for(m, width, at),

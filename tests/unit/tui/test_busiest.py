@@ -46,6 +46,12 @@ def test_mark_stays_until_another_has_as_much_to_do() -> None:
     assert name(busiest(members((0, 0.6), (0, 0.8)), held.key)) == "n2"
 
 
+def test_mark_goes_to_whoever_has_more_slots_taken_where_all_loads_are_beyond_telling() -> None:
+    held = busiest(members((1, 2.55), (0, 2.55)))
+    assert name(held) == "n1"
+    assert name(busiest(members((1, 2.55), (4, 2.55)), held.key)) == "n2"
+
+
 def test_screen_says_that_members_are_tied_and_marks_none() -> None:
     board = board_of([member_json(n, used=2, load=0.5) for n in (1, 2)])
     text = "".join(text_of(board, 80, 24))

@@ -229,7 +229,7 @@ def test_every_state_has_a_word_and_a_symbol_beside_its_colour() -> None:
 def test_load_is_told_in_per_cent_and_as_more_where_a_member_tells_no_more() -> None:
     board = board_of([member_json(1, load=0.5), member_json(2, load=2.55, used=4)])
     text = "\n".join(text_of(board, 80, 24))
-    assert "▮▮▮▯▯   50%" in text
-    assert "▮▮▮▮▮ >255%" in text
+    assert "  50%" in text
+    assert " >255%" in text
     assert "busiest n2 4/4 slots load >255%" in text
     assert "load 50%" in text
