@@ -7,7 +7,7 @@ import sys
 import threading
 
 PORT = 9000
-SILENCE_S = 0.3
+SILENCE_S = 1.0
 
 
 def serve(host: str) -> None:
