@@ -1,7 +1,8 @@
 """Columns that give way: which of them fit a width, and how wide each one is.
 
 A column has a least width, and may grow to what its texts want. Columns that a narrow screen can do
-without have a rank: the lowest ranks are shown first. Room that is left goes to the columns in order.
+without have a rank: the lowest ranks are shown first. Room that is left goes to the columns in order, to
+those that grow first before the others.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ class Column(Generic[Row]):
     """The text that decides how far a column grows; without it, it grows to `width_max`."""
 
     rank: int = 0
+    is_extra: bool = False
+    """Whether it is shown only where no other column need be cut for it."""
+
+    grows_first: bool = False
     align: str = "left"
 
     def wanted(self, rows: Iterable[Row]) -> int:
@@ -107,17 +112,20 @@ def lay_out(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> 
     shown = [column for column in columns if column.rank == 0]
     used = sum(column.width_min + 1 for column in shown) - 1
     for column in sorted((c for c in columns if c.rank > 0), key=lambda c: c.rank):
-        if used + column.width_min + 1 > width:
+        missing = 0
+        if column.is_extra:
+            missing = sum(c.wanted(rows) - c.width_min for c in shown if not c.is_extra)
+        if used + missing + column.width_min + 1 > width:
             break
         used += column.width_min + 1
         shown.append(column)
     ordered = [column for column in columns if column in shown]
     room = width - used
     gap = 1
-    widths = []
-    for column in ordered:
-        more = min(max(room, 0), column.wanted(rows) - column.width_min)
-        widths.append(column.width_min + more)
+    widths = [column.width_min for column in ordered]
+    for place in sorted(range(len(ordered)), key=lambda place: not ordered[place].grows_first):
+        more = min(max(room, 0), ordered[place].wanted(rows) - widths[place])
+        widths[place] += more
         room -= more
     while gap < _GAP_MAX and room >= len(ordered) - 1:
         gap += 1

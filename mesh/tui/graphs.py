@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +10,7 @@ from typing import Final
 from rich.segment import Segment
 from rich.style import Style
 
-from mesh.core.load import format_load
+from mesh.core.load import LOAD_MAX, format_load
 from mesh.core.time import format_duration
 from mesh.tui.board import Board
 from mesh.tui.cells import Line, fit, fit_line
@@ -39,6 +40,7 @@ class _Graph:
     unit: str
     write: Callable[[float], str]
     scale: Callable[[float], str] = "{:g}".format
+    full_most: float = math.inf
 
     @property
     def text(self) -> str:
@@ -49,7 +51,7 @@ class _Graph:
         return f"{self.sign} {self.text}{self.unit}"
 
     def full(self, values: list[float | None]) -> float:
-        return full([*values, self.now], self.full_least)
+        return min(full([*values, self.now], self.full_least), self.full_most)
 
 
 def spark_line(board: Board, width: int) -> Line:
@@ -96,7 +98,9 @@ def _graphs(board: Board) -> list[_Graph]:
         _Graph("↑", "packets/s out", sent, past.sent, 5.0, CYAN, "", _rate),
         _Graph("↓", "packets/s in", received, past.received, 5.0, BLUE, " packets/s", _rate),
         _Graph("✓", "tasks/s done", done, past.done, 1.0, MAGENTA, " tasks/s", _rate),
-        _Graph("load", "here", load, past.load, 1.0, style, "", format_load, "{:.0%}".format),
+        _Graph(
+            "load", "here", load, past.load, 1.0, style, "", format_load, "{:.0%}".format, LOAD_MAX
+        ),
     ]
 
 

@@ -125,7 +125,14 @@ def _columns(board: Board) -> list[Column[MemberRow]]:
             width_min=11,
             width_max=40,
         ),
-        Column(title="STATE", cell=_state, text=_state_text, width_min=9, width_max=16),
+        Column(
+            title="STATE",
+            cell=_state,
+            text=_state_text,
+            width_min=9,
+            width_max=16,
+            grows_first=True,
+        ),
         Column(
             title="FOR",
             cell=lambda m, width: _for(m, width, at),
@@ -161,6 +168,7 @@ def _words(
         width_min=widths[0],
         width_max=widths[1],
         rank=rank,
+        is_extra=rank > 0,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rich.segment import Segment
 
 from mesh.tui.cells import Line, line_width
@@ -29,6 +31,19 @@ def test_columns_of_high_rank_leave_first() -> None:
     assert titles(18) == ["A", "C", "D"]
     assert titles(13) == ["A", "D"]
     assert titles(3) == ["A", "D"]
+
+
+def test_extra_column_is_shown_only_where_no_other_is_cut_for_it() -> None:
+    columns = [column("A", 4, 10), replace(column("B", 4, rank=1), is_extra=True)]
+    for width, shown in ((15, ["A", "B"]), (14, ["A"])):
+        layout = lay_out(columns, ["x" * 10], width)
+        assert [found.title for found, _ in layout.columns] == shown
+    assert [found.title for found, _ in lay_out(columns, ["x"], 9).columns] == ["A", "B"]
+
+
+def test_column_that_grows_first_takes_the_room_of_those_before_it() -> None:
+    columns = [column("A", 4, 10), replace(column("B", 4, 10), grows_first=True)]
+    assert [width for _, width in lay_out(columns, ["x" * 10], 16).columns] == [5, 10]
 
 
 def test_column_grows_to_its_longest_text_and_not_beyond_its_bound() -> None:

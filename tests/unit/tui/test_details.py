@@ -381,6 +381,15 @@ def test_idle_mesh_has_no_busiest_member() -> None:
     assert "▲" not in text
 
 
+def test_graph_of_a_load_beyond_telling_is_full() -> None:
+    board = Board()
+    for second in range(30):
+        board.fold({"view": view_json([member_json(1, load=2.55)], at=AT + second)})
+    high = text_of(board, 200, 60)
+    assert "load >255% here  last 28s, full at 255%" in high[2]
+    assert "███████" in high[3]
+
+
 def test_high_screen_has_graphs_and_a_usual_one_sparklines() -> None:
     board = Board()
     for second in range(30):
