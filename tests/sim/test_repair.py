@@ -18,7 +18,7 @@ from mesh.sim.experiment import Settings, run_experiment
 from mesh.sim.fleet import Fleet, FleetOptions
 from mesh.sim.host import Host
 from mesh.sim.network import Conditions, Network
-from mesh.sim.patience import Patience
+from mesh.sim.patience import Patience, Word
 from mesh.sim.repair import Repair, death_bound_s, return_bound_s
 from mesh.sim.world import Observed, World
 from mesh.wire.packet import encode_message, encode_packet
@@ -104,10 +104,48 @@ def test_a_refutation_ends_the_time_that_was_waited() -> None:
 def test_whoever_believes_a_verdict_is_as_patient_as_its_author() -> None:
     stage = Stage(3)
     (text,) = observe(stage, EventKind.DEAD, "silent", "declared dead by node-2")
-    assert "nor was node-2" in text
+    assert text.endswith(": declared dead by node-2")
     stage.patience.violations.clear()
-    stage.patience._judged.add(("node-2", stage.hosts[1].node_id))
+    judged(stage)
     assert observe(stage, EventKind.DEAD, "silent", "declared dead by node-2") == []
+
+
+def judged(stage: Stage) -> None:
+    """Let host 2 rightly judge host 1 in its present word."""
+    member, observer = stage.hosts[1], stage.hosts[2]
+    for kind, cause in ((EventKind.SUSPECT, ""), (EventKind.DEAD, "silent")):
+        event = Event(kind=kind, member_id=member.node_id, cause=cause)
+        stage.patience.observe(Observed(stage.world.loop.now_s, observer, event))
+        stage.world.run_for(SWIM.pause_tolerance_s)
+
+
+@pytest.mark.parametrize(
+    ("later", "is_dead", "is_excused"),
+    [
+        ((1, 0), True, True),
+        ((1, 1), True, False),  # it refuted the death, and has its whole time again
+        ((2, 0), True, False),
+        ((1, 1), False, True),  # the refutation came along with the verdict that it refutes
+        ((0, 9), False, False),
+    ],
+)
+def test_a_rightful_verdict_excuses_only_one_about_the_same_word(
+    monkeypatch: pytest.MonkeyPatch, later: Word, *, is_dead: bool, is_excused: bool
+) -> None:
+    stage = Stage(3)
+    monkeypatch.setattr(Patience, "_word", lambda *_: ((1, 0), True))
+    judged(stage)
+    assert not stage.patience.violations
+    monkeypatch.setattr(Patience, "_word", lambda *_: (later, is_dead))
+    texts = observe(stage, EventKind.DEAD, "silent", "declared dead by node-2")
+    assert (texts == []) == is_excused
+
+
+def test_word_is_read_from_the_view_of_whoever_saw_the_death() -> None:
+    stage = Stage(3)
+    first, member = stage.hosts[:2]
+    boot = member.node.view(0.0).node["boot"] if member.node else None
+    assert stage.patience._word(first, member.node_id) == ((boot, 0), False)
 
 
 def test_more_than_silence_needs_no_patience() -> None:
@@ -153,7 +191,7 @@ def test_who_is_held_dead_by_one_alone_is_back_within_a_round_of_probes() -> Non
 def test_an_ack_that_does_not_tell_who_is_held_dead_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Swim, "_verdict_on", lambda _self, _now, _sender: ())
+    monkeypatch.setattr(Swim, "_verdict_on", lambda self, now, sender: ())
     violations = held_dead(2)
     assert {violation.invariant for violation in violations} == {"9d"}
 
