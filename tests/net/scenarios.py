@@ -197,7 +197,7 @@ def storm(form: Form) -> Outcome:
     """Cuts, losses, crashes and changed addresses, one after another."""
     with Site(form.profile) as site:
         time.sleep(form.lived_s)
-        gale = Storm(site, next(_seeds))
+        gale = Storm(site, next(_seeds), KEPT)
         gale.rage(form.long_cut_s)
         gale.end()
         try:
