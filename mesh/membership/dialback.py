@@ -216,4 +216,4 @@ class Dialback:
 def _ways(answer: ReachedAnswer) -> str:
     ways = [f"UDP: {answer.udp}"] if answer.udp else []
     ways += [f"TCP: {answer.tcp}"] if answer.tcp else []
-    return " and by ".join(ways)
+    return ", and by ".join(ways)
