@@ -54,6 +54,7 @@ class Vigil:
         self._prober = prober
         self._awareness = awareness
         self._lagged_at = float("-inf")
+        self._noticed_at = float("-inf")
         self._voided_at = float("-inf")
         self._doubt = Doubt(
             probe_interval_s=config.probe_interval_s, pause_tolerance_s=config.pause_tolerance_s
@@ -86,9 +87,11 @@ class Vigil:
         """Compare the clock with the deadline that was to be met; call before anything else is done."""
         if due is None or not self._config.lifeguard.has_pause_awareness:
             return
-        late_s = now - due
+        # After a pause a whole inbox may come before the deadline is met: it is one pause, counted once.
+        late_s = now - max(due, self._noticed_at)
         if late_s < LAG_SHARE * self._config.probe_timeout_s:
             return
+        self._noticed_at = now
         if now - self._lagged_at >= self._config.probe_interval_s:
             self._lagged_at = now
             self._awareness.note(1)

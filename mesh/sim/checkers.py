@@ -177,8 +177,10 @@ class Safety:
         seen = {member["node_id"] for member in view.members}
         mine = [key for key in self._last if key[:2] == (host.index, host.session)]
         for key in mine:
-            if key[2] not in seen and self._is_old(at_s, key):
-                del self._last[key]
+            if key[2] not in seen:
+                self._gone_s.setdefault((key[2], self._last[key][0]), at_s)
+                if self._is_old(at_s, key):
+                    del self._last[key]
 
     def _may_be_forgotten(
         self, at_s: float, key: tuple[int, int, str], last: tuple[int, int, int]

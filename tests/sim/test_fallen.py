@@ -9,8 +9,10 @@ from mesh.sim.scenario import run
 FALLEN = {
     13: "a member that was forgotten, and its forgetting too, was met as new: the checker took it for going back",
     25: "a disk and a clock set back, and nobody left who knew the higher number",
+    848: "somebody whom no look had seen dead was forgotten, and met again",
     1040: "a node that had met a member took its death from a welcome without giving it time to refute",
     1080: "the same: its death from a welcome while it was only suspected",
+    1164: "timers overdue after a pause were counted as a pause with each datagram that had waited",
     1543: "who left was forgotten and met again between two looks",
 }
 

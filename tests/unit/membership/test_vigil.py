@@ -58,6 +58,19 @@ def test_suspects_are_given_the_time_that_the_observer_slept(pump: Pump) -> None
     assert after - before >= 4.0
 
 
+def test_a_pause_is_one_however_much_waits_in_the_socket(pump: Pump) -> None:
+    hosts = pump.mesh(5)
+    pump.add(9, 1)  # so that more than a probe is due: whoever came in is dialled back
+    pump.run(0.05)
+    pump.pause(hosts[0])
+    pump.run(3.0)
+    assert len(hosts[0].inbox) > 20
+    pump.resume(hosts[0])
+    assert hosts[0].swim.counters["voided_pauses"] == 1
+    pump.run(0.5)
+    assert hosts[0].swim.counters["voided_pauses"] == 1
+
+
 def test_deaf_node_suspects_but_does_not_declare_dead(pump: Pump) -> None:
     hosts = pump.mesh(8)
     deaf, rest = hosts[0], hosts[1:]
