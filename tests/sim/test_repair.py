@@ -192,7 +192,7 @@ def test_an_ack_that_does_not_tell_who_is_held_dead_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Swim, "_verdict_on", lambda self, now, sender: ())
-    violations = held_dead(2)
+    violations = held_dead(3)
     assert {violation.invariant for violation in violations} == {"9d"}
 
 
