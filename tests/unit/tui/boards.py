@@ -147,3 +147,25 @@ def cursor_line(board: Board, look: Look) -> str:
     ]
     assert len(marked) == 1
     return marked[0]
+
+
+def page(board: Board, *keys: str, width: int = 80) -> str:
+    """Return the screen after some keys."""
+    return "\n".join(text_of(board, width, 24, after(board, *keys)))
+
+
+def failed_task() -> dict[str, object]:
+    attempts = [
+        {"number": 1, "node": "n3", "cause": "first", "started": AT - 60, "ended": AT - 30,
+         "exit_code": None, "error": "n3 died"},
+        {"number": 2, "node": "n2", "cause": "crash", "started": AT - 29, "ended": AT - 9,
+         "exit_code": 3, "error": ""},
+    ]  # fmt: skip
+    result = {
+        "exit_code": 3,
+        "error": "",
+        "output_bytes": 5_000,
+        "stdout_tail": "one\ntwo\t\x1b[31m",
+        "stderr_tail": "no such file",
+    }
+    return task_json("k3j5", "failed", attempt=2, attempts=attempts, result=result, ended=AT - 9)

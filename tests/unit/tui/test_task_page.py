@@ -1,0 +1,101 @@
+"""Tasks on the screen: whose they are, how each one went, and where its output is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.tui.boards import AT, board_of, failed_task, member_json, page, task_json, text_of
+
+
+def test_page_of_a_task_shows_every_try_and_the_last_of_its_output() -> None:
+    board = board_of([], tasks=[failed_task()])
+    text = page(board, "2", "enter")
+    assert "1  n3    07:59:00     30s  cut off       first run  n3 died" in text
+    assert "2  n2    07:59:31     20s  exit 3        the node before died" in text
+    text += page(board, "2", "enter", "page_down")
+    assert "│ two \\x1b[31m" in text
+    assert "│ no such file" in text
+    assert "5000 bytes in all; mesh task k3j5 --output shows more" in text
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        (
+            {
+                "state": "done",
+                "result": {"output_bytes": 6, "stdout_tail": "one\n", "stderr_tail": "é"},
+            },
+            "6 bytes, all shown",
+        ),
+        (
+            {"state": "done", "result": {"output_bytes": 7, "stdout_tail": "\ufffdne\n"}},
+            "7 bytes in all; mesh task t1 --output shows more",
+        ),
+        ({"state": "leased"}, "mesh task t1 --output follows what it writes"),
+    ],
+)
+def test_page_says_where_the_rest_of_the_output_is(task: dict[str, object], said: str) -> None:
+    board = board_of([], tasks=[task_json("t1", "done") | task])
+    assert f"│ {said} " in page(board, "2", "enter")
+
+
+def test_output_of_a_task_that_another_keeps_is_asked_for_there() -> None:
+    board = board_of([member_json(1)], running=[guest("b"), guest("c", is_orphan=True)])
+    assert "at n2, mesh task b --output follows what it writes" in page(board, "2", "enter")
+    assert "--output" not in page(board, "2", "down", "enter")
+
+
+def test_task_that_was_taken_back_waits_since_then() -> None:
+    lost = {"number": 1, "node": "n3", "started": AT - 80, "ended": AT - 15, "error": "n3 died"}
+    task = task_json("t1", "ready", started=AT - 80, attempts=[lost])
+    board = board_of([], tasks=[task])
+    assert "waits for 15s" in page(board, "2", "enter")
+    assert "  15s " in next(line for line in text_of(board, 80, 24) if "t1" in line)
+
+
+def guest(name: str, **changes: object) -> dict[str, object]:
+    return {"id": name, "attempt": 1, "keeper": "n2", "since": AT - 3, "argv": ["true"]} | changes
+
+
+@pytest.mark.parametrize(
+    ("tasks", "running", "said"),
+    [
+        ([task_json("a", "done")], [], "─ tasks ─ 1 kept here ─"),
+        ([], [guest("b"), guest("c")], "─ tasks ─ 2 run here, kept by n2 ─"),
+        (
+            [task_json("a", "done")],
+            [guest("b"), guest("c", keeper="n3")],
+            "─ tasks ─ 1 kept here, 2 run here for 2 others ─",
+        ),
+        ([], [], "none kept or run here: mesh tasks lists all, mesh submit -- CMD adds one"),
+    ],
+)
+def test_tasks_of_a_node_are_not_taken_for_those_of_the_mesh(
+    tasks: list[dict[str, object]], running: list[dict[str, object]], said: str
+) -> None:
+    counts = {"done": len(tasks)}
+    rows = [member_json(1), member_json(2)]
+    board = board_of(rows, tasks=tasks, running=running, task_counts=counts)
+    assert said in "\n".join(text_of(board, 80, 24))
+
+
+def test_more_tasks_than_are_listed_are_said() -> None:
+    rows = [member_json(1), member_json(2)]
+    tasks = [task_json(f"t{n}", "done") for n in range(20)]
+    board = board_of(rows, tasks=tasks, task_counts={"done": 700})
+    text = "\n".join(text_of(board, 80, 24))
+    assert "of 20: 700 kept here, the latest 20 listed ─" in text
+    board = board_of(rows, tasks=tasks, task_counts={"done": 20})
+    assert "of 20 kept here ─" in "\n".join(text_of(board, 80, 24))
+
+
+def test_task_whose_keeper_is_gone_says_that_nobody_knows_it_any_more() -> None:
+    board = board_of([member_json(1)], running=[guest("b", is_orphan=True), guest("c")])
+    rows = text_of(board, 260, 24)
+    assert "n2 (gone)" in next(line for line in rows if "▸ leased" in line and " b " in line)
+    assert "(gone)" not in next(line for line in rows if "▸ leased" in line and " c " in line)
+    text = page(board, "2", "enter")
+    assert "its keeper is gone: nobody takes the result" in text
+    assert "n2 kept the record of them, and is gone" in text
+    assert "n2 knows them: it keeps the task" in page(board, "2", "down", "enter")
