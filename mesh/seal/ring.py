@@ -6,7 +6,8 @@
 
 Each key is a register (held or removed), and so is the choice of the sealing key; the later stamp wins.
 Rings merge in any order to the same ring, so a change made at one node spreads from each member to the
-next, and a node that slept through it learns of it from the first member that it meets.
+next, and a node that slept through it learns of it from the first member that it meets. Only a merge that
+would leave no key at all does not happen.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ class KeyRing:
         found = [key for key in self._keys if text and key.name.startswith(text.lower())]
         if len(found) != 1:
             held = ", ".join(key.name for key in self._keys)
-            raise ConfigError(f"the id of one key of the ring ({held}) is expected, found {text!r}")
+            # Longer than an id, it may be a key: that is not repeated.
+            what = repr(text) if len(text) <= 2 * KEY_ID_BYTES + 1 else f"{len(text)} characters"
+            raise ConfigError(f"the id of one key of the ring ({held}) is expected, found {what}")
         return found[0]
 
     def add(self, key: Key) -> bool:
@@ -114,12 +117,19 @@ class KeyRing:
         self._settle()
 
     def merge(self, other: KeyRing) -> bool:
-        """Take over what `other` knows later; say whether anything changed."""
-        before = self.digest
+        """Take over what `other` knows later; say whether anything changed.
+
+        Nothing is taken over that would leave no key, as where two sides of a partition each removed the
+        other's: a node without a key seals nothing.
+        """
+        before, merged = self.digest, dict(self._registers)
         for key_id, register in other._registers.items():
-            mine = self._registers.get(key_id)
+            mine = merged.get(key_id)
             if mine is None or register[:2] > mine[:2]:
-                self._registers[key_id] = register
+                merged[key_id] = register
+        if all(is_removed for _, is_removed, _ in merged.values()):
+            return False
+        self._registers = merged
         self._use = max(self._use, other._use)
         self._settle()
         return self.digest != before

@@ -152,6 +152,23 @@ def test_last_years_file_does_not_bring_back_a_removed_key(tmp_path: Path) -> No
     assert list(again.ring) == [OTHER]
 
 
+def test_file_that_gives_up_all_keys_of_the_directory_does_not_leave_the_node_without_any(
+    tmp_path: Path,
+) -> None:
+    data = data_dir(tmp_path)
+    write_private(data / KEYS_NAME, rotated().to_text().encode())
+    other = ring_of([KEY, OTHER])
+    for _ in range(2):  # stamps above those of the directory
+        other.use(OTHER.key_id)
+        other.use(KEY.key_id)
+    other.remove(OTHER.key_id)
+    file = tmp_path / "mesh.key"
+    write_private(file, other.to_text().replace("key 0", "key 1").encode())
+    found = open_keys(data, file)
+    assert found is not None
+    assert list(found.ring) == [OTHER]
+
+
 def test_new_key_file_alone_does_not_replace_what_the_directory_holds(tmp_path: Path) -> None:
     data = data_dir(tmp_path)
     open_keys(data, key_file(tmp_path))

@@ -114,6 +114,20 @@ def test_changes_at_three_nodes_at_once_merge_to_one_ring_in_any_order() -> None
     assert len(digests) == 1
 
 
+def test_sides_that_removed_each_others_keys_do_not_leave_a_third_without_any() -> None:
+    third = ring_of([OLD, NEW])
+    a, b = _copy(third), _copy(third)
+    a.use(NEW.key_id)
+    a.remove(OLD.key_id)
+    b.use(OLD.key_id)
+    b.remove(NEW.key_id)
+    assert third.merge(a)
+    kept = third.digest
+    assert not third.merge(b)
+    assert list(third) == [NEW]
+    assert third.digest == kept == _copy(third).digest
+
+
 def test_ring_takes_no_more_keys_than_its_bound() -> None:
     ring = ring_of([Key(bytes([i]) * 32) for i in range(KEYS_MAX)])
     with pytest.raises(ConfigError, match="at once: remove one"):
@@ -126,6 +140,12 @@ def test_key_is_named_by_the_beginning_of_its_id() -> None:
     for text in ("", "zz", "0" * 9):
         with pytest.raises(ConfigError, match="the id of one key of the ring"):
             ring.named(text)
+
+
+def test_key_given_in_place_of_its_id_is_not_repeated() -> None:
+    with pytest.raises(ConfigError, match="found 44 characters") as caught:
+        ring_of([OLD]).named(NEW.to_text())
+    assert NEW.to_text()[:8] not in str(caught.value)
 
 
 @pytest.mark.parametrize(
