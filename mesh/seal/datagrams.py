@@ -148,7 +148,12 @@ class DatagramSeal:
         if not session.window.accept(number):
             self.counters["dropped_replayed"] += 1
             return [], []
-        return [PLAIN_HEADER.pack(PLAIN_MAGIC, flags & 15, self._bound_to[0], sender) + body], []
+        packet = PLAIN_HEADER.pack(PLAIN_MAGIC, flags & 15, self._bound_to[0], sender) + body
+        if self._proved_at.get(source) == sender:
+            return [packet], []
+        # It has moved to where another may have proved itself, and would be sent what only that one opens.
+        self._freshness.doubt(source)
+        return [packet], self._say(now, source, sender, flags)
 
     # Inside.
 

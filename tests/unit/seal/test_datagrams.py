@@ -9,7 +9,7 @@ import pytest
 
 from mesh.core.address import Address
 from mesh.core.ids import MeshId, NodeId
-from mesh.seal.datagrams import HEADER, SEAL_BYTES_MAX, DatagramSeal
+from mesh.seal.datagrams import HEADER, NUMBER_MAX, SEAL_BYTES_MAX, DatagramSeal
 from mesh.seal.freshness import HELD_PER_PEER_MAX, HELD_S
 from mesh.seal.key import Key
 from mesh.seal.ring import KeyRing, ring_of
@@ -180,6 +180,19 @@ def test_another_member_at_a_known_address_proves_itself_there() -> None:
     assert b.got == []
 
 
+def test_member_that_moves_to_the_address_of_another_is_understood_there() -> None:
+    a, b = acquainted()
+    c = Peer(3)
+    talk(0.0, a, c, b"hello")
+    talk(0.0, c, a, b"hello")
+    c.address = b.address
+    assert talk(1.0, c, a, b"I live here now") == 3
+    assert a.got[-1] == b"I live here now"
+    assert talk(2.0, a, c, b"I see") == 1
+    assert c.got[-1] == b"I see"
+    assert talk(3.0, c, a, b"good") == 1
+
+
 def test_recorded_session_does_not_come_back_with_a_proof_of_the_running_one() -> None:
     a, b = acquainted()
     old = a.says(1.0, b, b"old boot")
@@ -277,6 +290,20 @@ def test_no_nonce_is_used_twice_over_restarts_with_the_same_disk() -> None:
         peer = Peer(1, boot=boot)
         nonces |= {peer.says(0.0, to, b"same text")[10 : HEADER.size] for _ in range(20)}
     assert len(nonces) == 50 * 20
+
+
+def test_session_ends_before_its_numbers_run_out_and_the_next_one_is_let_in() -> None:
+    a, b = acquainted()
+    a.seal._number = NUMBER_MAX - 2
+    said = [a.says(1.0, b, b"%d" % i) for i in range(4)]
+    salts, numbers = {data[10:18] for data in said}, {data[18:22] for data in said}
+    assert len(salts) == 2
+    assert numbers == {i.to_bytes(4, "big") for i in (NUMBER_MAX - 2, NUMBER_MAX - 1, 0, 1)}
+    for data in said:
+        for challenge in b.hears(1.0, a, data):
+            for proof in a.hears(1.0, b, challenge):
+                b.hears(1.0, a, proof)
+    assert b.got[-4:] == [b"0", b"1", b"2", b"3"]
 
 
 def test_flood_of_unproven_datagrams_is_answered_at_a_bounded_pace() -> None:
