@@ -37,6 +37,7 @@ from mesh.runtime.eventlog import EventLog
 from mesh.runtime.executor import Executor
 from mesh.runtime.keystore import KeyStore, open_keys
 from mesh.runtime.listener import Listener
+from mesh.runtime.reach import Reach
 from mesh.runtime.resolver import Resolver
 from mesh.runtime.sealing import sealing_for
 from mesh.runtime.services import Services
@@ -65,7 +66,7 @@ def run_agent(settings: AgentSettings) -> int:
         data = open_data_dir(settings.data_dir, time.time())
         stack.callback(data.close)
         keys = open_keys(data.path, settings.key_file)
-        reach = settings.reach()
+        reach = Reach(is_loopback_only=keys is None)
         endpoint = open_endpoint(settings.bind, reach)
         stack.callback(endpoint.close)
         clock = system_clock(console.say)
@@ -119,6 +120,8 @@ class Agent:
         snapshot: Snapshot,
     ) -> None:
         self._settings = settings
+        # Of the keys that were read, not of a file that may have come since: what is not sealed stays here.
+        self._reach = Reach(is_loopback_only=keys is None)
         self._sealing = sealing_for(
             keys,
             node_id=data.node_id,
@@ -137,7 +140,7 @@ class Agent:
     async def run(self, endpoint: Endpoint) -> Stop:
         """Run until the node stops or is halted; nothing that it started is left then."""
         driver, say = self._driver, self._console.say
-        deafness, reach = Deafness(), self._settings.reach()
+        deafness, reach = Deafness(), self._reach
         udp = UdpSocket(endpoint.udp, deafness, reach=reach)
         sealing = self._sealing
         send, take, dropped = sealing.between(udp.send, driver)

@@ -92,6 +92,14 @@ async def test_status_and_members_say_who_this_is(tmp_path: Path) -> None:
         assert (member["name"], member["state"], member["self"]) == ("solo", "alive", True)
 
 
+async def test_node_without_a_key_stays_on_loopback_though_a_key_file_has_come_since(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "keys").touch(mode=0o600)
+    async with solo_agent(tmp_path) as (agent, _):
+        assert not agent._reach.covers("192.0.2.1")
+
+
 async def test_work_is_submitted_followed_listed_and_cancelled(tmp_path: Path) -> None:
     async with solo(tmp_path) as client:
         submit = partial(client.call, "submit")
@@ -308,7 +316,11 @@ def test_two_nodes_meet_and_one_leaves_without_a_trace(nodes: Nodes) -> None:
     b.terminate()
     assert b.wait(10) == 0
     nodes.wait(lambda: nodes.alive("a") == {"a"}, "a knows that b left")
-    assert sorted(path.name for path in (nodes.home / "b").iterdir()) == ["identity", "lock", "members"]
+    assert sorted(path.name for path in (nodes.home / "b").iterdir()) == [
+        "identity",
+        "lock",
+        "members",
+    ]
     assert "stopped: SIGTERM received" in nodes.log("b")
     assert "b left" in nodes.log("a")
 

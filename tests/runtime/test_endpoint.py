@@ -13,6 +13,7 @@ import trio
 from mesh.core.address import Address
 from mesh.errors import ConfigError, TransportError
 from mesh.runtime import endpoint as module
+from mesh.runtime.agent import run_agent
 from mesh.runtime.endpoint import advertised_address, open_endpoint
 from mesh.runtime.reach import Reach
 from mesh.runtime.resolver import Resolver
@@ -226,3 +227,18 @@ async def test_whatever_keeps_a_name_from_being_found_it_is_not_found(
     async with trio.open_nursery() as nursery:
         Resolver(nursery, lambda *answer: found.append(answer), pytest.fail).resolve("a:5")
     assert found == [("a:5", ())]
+
+
+def test_socket_reaches_beyond_loopback_for_a_key_that_was_read_and_for_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(_bind: object, reach: Reach) -> None:
+        raise ConfigError("loopback" if reach.is_loopback_only else "anywhere")
+
+    def too_late(path: Path, _file: Path | None) -> None:
+        (path / "keys").touch(mode=0o600)
+
+    monkeypatch.setattr("mesh.runtime.agent.open_endpoint", opened)
+    monkeypatch.setattr("mesh.runtime.agent.open_keys", too_late)
+    with pytest.raises(ConfigError, match="loopback"):
+        run_agent(AgentSettings(data_dir=tmp_path))
