@@ -234,9 +234,7 @@ class Asker:
                     if not self._door.is_plain:
                         connection.heard_at = self._clock()
                     if passage.is_ring_other and self._rings is not None:
-                        offer = self._rings[0]()
-                        connection.queue.appendleft(offer)
-                        connection.queued_bytes += len(offer)
+                        self._offer(connection, self._rings[0]())
                     async with trio.open_nursery() as nursery:
                         nursery.start_soon(self._write, connection, stream, passage)
                         await self._read(connection, stream, passage)
@@ -255,6 +253,12 @@ class Asker:
         self._timers.cancel(connection)
         for exchange_id in list(connection.pending.values()):
             self._finish(exchange_id, kind(reason, number))
+
+    def _offer(self, connection: _Connection, offer: bytes) -> None:
+        """Let a ring go first, but after a greeting, which counts as such only as a first frame."""
+        queue = connection.queue
+        queue.insert(1 if queue and queue[0] is _GREETING else 0, offer)
+        connection.queued_bytes += len(offer)
 
     async def _write(
         self, connection: _Connection, stream: trio.SocketStream, passage: Passage
@@ -282,7 +286,8 @@ class Asker:
                 wire_id, kind, packet = split_exchange(passage.open(body))
                 self.counters["received_frames"] += 1
                 if kind is FrameKind.RING and self._rings is not None:
-                    self._rings[1](packet)
+                    if passage.is_current():  # with a removed key nobody brings it back
+                        self._rings[1](packet)
                     continue
                 if kind is not FrameKind.REPLY:
                     raise DecodeError(

@@ -106,6 +106,49 @@ async def test_any_key_that_both_hold_opens_a_stream_and_the_later_ring_is_passe
     assert ours.ring.digest == theirs.ring.digest
 
 
+async def test_long_first_question_passes_though_a_ring_is_offered_before_it() -> None:
+    ours, theirs = store(KEY), store(KEY)
+    ours.ring.add(OTHER)
+    size = FIRST_FRAME_BYTES_MAX + 1
+    async with keyed(theirs) as peer:
+        assert await ask(peer, ours, b"q" * size) == b"Q" * size
+    assert ours.ring.digest == theirs.ring.digest
+
+
+async def test_ring_that_comes_with_a_removed_key_is_not_taken_over() -> None:
+    ours, taken, has_taken, replies = store(KEY, OTHER), list[bytes](), trio.Event(), Replies()
+
+    def take(data: bytes) -> None:
+        taken.append(data)
+        has_taken.set()
+
+    listener = trio.socket.from_stdlib_socket(listening())
+    async with trio.open_nursery() as nursery:
+        rings = (lambda: ring_offer(ours.ring), take)
+        asker = Asker(nursery, trio.current_time, replies.add, door=SealedDoor(ours), rings=rings)
+        nursery.start_soon(asker.run)
+        asker.ask(StartExchange(1, Address(*listener.getsockname()), b"a", 8.0))
+        with trio.fail_after(10):
+            accepted, _ = await listener.accept()
+        stream = trio.SocketStream(accepted)
+        answer, passage = SealedDoor(store(KEY, OTHER)).admit(await first_frame(stream))
+        assert passage is not None
+        await stream.send_all(frame(answer))
+        passage.open(await first_frame(stream))
+        await stream.send_all(frame(passage.seal(exchange_body(0, FrameKind.RING, b"counts"))))
+        with trio.fail_after(10):
+            await has_taken.wait()
+        ours.ring.use(OTHER.key_id)
+        ours.ring.remove(KEY.key_id)
+        await stream.send_all(frame(passage.seal(exchange_body(0, FrameKind.RING, b"too late"))))
+        await stream.send_all(frame(passage.seal(exchange_body(1, FrameKind.REPLY, b"A"))))
+        assert await replies.of(1) == b"A"
+        nursery.cancel_scope.cancel()
+    listener.close()
+    stream.socket.close()
+    assert taken == [b"counts"]
+
+
 async def test_stream_of_a_removed_key_is_closed_at_its_next_question() -> None:
     keys = store(KEY)
     async with keyed(keys) as peer:
