@@ -147,7 +147,8 @@ class KeyDesk:
                 else:
                     holder.ring = ring
                     if keys.ring.digest != ring.digest:
-                        holder.problem = holder.problem or keys.merge(ring)
+                        problem = keys.merge(ring)
+                        holder.problem = holder.problem or (problem and f"here, {problem}")
 
     async def _exchange(self, keys: KeyStore, address: str) -> tuple[KeyRing, str]:
         stream = await connect(Address(*split_host_port(address)))

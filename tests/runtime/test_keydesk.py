@@ -120,3 +120,14 @@ async def test_ring_that_cannot_be_kept_is_told_by_whose_disk_it_is() -> None:
         report = await ask(mine, [at(peer)], "add", NEW.to_text())
     for problem in (report["problem"], report["members"][0]["problem"]):
         assert "a restart forgets the change" in problem
+
+
+async def test_what_a_member_holds_is_taken_over_though_its_own_disk_is_full() -> None:
+    mine, theirs = store(OLD), store(OLD)
+    mine.ring.add(NEW)
+    theirs.ring.add(Key(b"t" * 32))
+    async with keyed(theirs) as peer:
+        report = await ask(mine, [at(peer)], "list")
+    assert "a restart forgets the change" in report["members"][0]["problem"]
+    assert report["lagging"] == []
+    assert len(mine.ring) == 3
