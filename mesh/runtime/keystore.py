@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from mesh.errors import ConfigError, DataDirectoryError
-from mesh.seal.ring import KeyRing, read_ring
+from mesh.seal.ring import KEYS_MAX, KeyRing, read_ring
 
 FILE_BYTES_MAX: Final = 65_536
 KEYS_NAME: Final = "keys"
@@ -27,18 +27,28 @@ class KeyStore:
     def __init__(self, path: Path, ring: KeyRing) -> None:
         self.ring = ring
         self._path = path
+        self._is_unsaved = False
 
     def merge(self, other: KeyRing) -> str:
         """Take over what another ring knows later, and keep it; return why it is not kept, or ""."""
-        return self.save() if self.ring.merge(other) else ""
+        return self.save() if self.ring.merge(other) else self.save_again()
 
     def save(self) -> str:
         """Keep the ring as it is; return why that failed, or "". In memory it counts either way."""
+        self._is_unsaved = True
         try:
             write_private(self._path, self.ring.to_text().encode("ascii"))
         except OSError as error:
-            return f"{self._path.name} cannot be written ({error.strerror}): a restart forgets the change"
+            return (
+                f"{self._path.name} cannot be written ({error.strerror}): a restart forgets the change; "
+                "once it can, `mesh key list` at any member writes it"
+            )
+        self._is_unsaved = False
         return ""
+
+    def save_again(self) -> str:
+        """Keep the ring if the last try failed; return why this one did, or ""."""
+        return self.save() if self._is_unsaved else ""
 
 
 def open_keys(data_dir: Path, key_file: Path | None) -> KeyStore | None:
@@ -50,15 +60,21 @@ def open_keys(data_dir: Path, key_file: Path | None) -> KeyStore | None:
     """
     path = data_dir / KEYS_NAME
     ring = KeyRing()
-    is_kept = path.exists()
-    if is_kept:
+    # A link to nowhere counts: a disk that is not mounted must not make this a node without a key.
+    if os.path.lexists(path):
         try:
             ring = read_key_file(path)
         except ConfigError as error:
             raise DataDirectoryError(f"the keys of this data directory: {error}") from error
     before = ring.digest
     if key_file is not None:
+        held = len(ring)
         ring.merge(read_key_file(key_file))
+        if len(ring) > max(held, KEYS_MAX):
+            raise ConfigError(
+                f"at most {KEYS_MAX} keys are held at once, found {len(ring)} with those of {key_file}: leave away "
+                "what is used no more"
+            )
     if not len(ring):
         return None
     store = KeyStore(path, ring)
@@ -79,9 +95,8 @@ def read_key_file(path: Path) -> KeyRing:
         fd = os.open(path.expanduser(), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(
-            f"a key file is expected at {path}: {reason}; `mesh keygen > {path}` makes one"
-        ) from error
+        advice = "" if os.path.lexists(path) else f"; `mesh keygen > {path}` makes one"
+        raise ConfigError(f"a key file is expected at {path}: {reason}{advice}") from error
     try:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
@@ -94,6 +109,10 @@ def read_key_file(path: Path) -> KeyRing:
             )
         with os.fdopen(fd, "rb", closefd=False) as file:
             data = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise ConfigError(
+            f"a key file that can be read is expected at {path}: {error.strerror}"
+        ) from error
     finally:
         os.close(fd)
     if len(data) > FILE_BYTES_MAX:
@@ -108,7 +127,8 @@ def read_key_file(path: Path) -> KeyRing:
 def write_private(path: Path, data: bytes) -> None:
     """Replace a file as a whole, durably, readable by its owner alone. Raises OSError."""
     fresh = path.with_name(f"{path.name}.new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK  # whoever put a pipe there is not waited for
     fd = os.open(fresh, flags, 0o600)
     try:
         os.fchmod(fd, 0o600)

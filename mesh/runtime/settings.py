@@ -84,7 +84,7 @@ class AgentSettings:
 
     def reach(self) -> Reach:
         """Return how far the node may reach: without a key, given or kept, loopback."""
-        has_key = self.key_file is not None or (self.data_dir / KEYS_NAME).exists()
+        has_key = self.key_file is not None or os.path.lexists(self.data_dir / KEYS_NAME)
         return Reach(is_loopback_only=not has_key)
 
     def _check_reach(self, host: str, what: str, verb: str) -> None:
