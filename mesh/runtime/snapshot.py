@@ -99,7 +99,8 @@ def _read(file: Path) -> bytes:
 
 def _replace(path: Path, data: bytes) -> None:
     fresh = path / FRESH
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK  # whoever put a pipe there is not waited for
     with os.fdopen(os.open(fresh, flags, 0o600), "wb") as opened:
         opened.write(data)
     fresh.rename(path / FILE)
@@ -122,7 +123,8 @@ def _member(raw: object) -> KnownMember:
         raise ValueError("a member is expected as [node_id, name, host, port]")
     node_id, (name, host, port) = id_of(raw[0]), raw[1:]
     is_named = type(name) is str and 0 < len(name) <= NAME_CHARS_MAX and name.isprintable()
-    numeric = numeric_host(host) if type(host) is str else None
+    # A zone is any text, and no member has one: what is told to others has none.
+    numeric = numeric_host(host) if type(host) is str and "%" not in host else None
     is_port = type(port) is int and 0 < port <= 65_535
     if not node_id or not is_named or numeric is None or not is_port:
         raise ValueError(f"a member is expected as [node_id, name, host, port], found {raw!r:.80}")

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+import trio
 
 from mesh.core.address import Address
 from mesh.core.effects import Remember
@@ -102,6 +103,7 @@ ENTRY = ["0000000000000001", "ada", "10.0.0.1", 7946]
         body(members=[[ENTRY[0], "a\x1b[2J", *ENTRY[2:]]]),
         body(members=[[ENTRY[0], "a" * 65, *ENTRY[2:]]]),
         body(members=[[*ENTRY[:2], "example.org", 1]]),
+        body(members=[[*ENTRY[:2], "fe80::1%a\x1b[2J", 1]]),
         body(members=[[*ENTRY[:3], 0]]),
         body(members=[[*ENTRY[:3], True]]),
         body(members=[[*ENTRY[:3], 65_536]]),
@@ -124,6 +126,13 @@ def test_what_is_no_file_is_said_and_waited_for_by_nobody(stage: Stage) -> None:
     stage.file.mkdir()
     assert stage.read() == ()
     assert len(stage.said) == 2
+
+
+async def test_pipe_in_the_way_of_a_new_snapshot_holds_up_nobody(stage: Stage) -> None:
+    os.mkfifo(stage.path / "members.new")
+    with trio.fail_after(10):
+        await trio.to_thread.run_sync(stage.write, ADA, abandon_on_cancel=True)
+    assert "No such device" in stage.said[0]
 
 
 def test_one_host_has_one_spelling_when_it_is_read(stage: Stage) -> None:
