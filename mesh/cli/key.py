@@ -6,12 +6,15 @@ import argparse
 import os
 import stat
 import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mesh.cli.arguments import Commands, add_command, add_data, add_json, user_path
 from mesh.cli.local_node import local_node
 from mesh.cli.text import print_json
 from mesh.errors import ConfigError, MeshError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ANSWER_S: Final = 120.0
 """Every member may have to be asked twice."""
@@ -65,12 +68,27 @@ def run_keygen(options: argparse.Namespace) -> int:
             raise ConfigError(
                 f"a new file is expected, found {path}: a key is never overwritten"
             ) from error
-        with os.fdopen(fd, "w", encoding="ascii") as file:
-            file.write(text)
+        except OSError as error:
+            raise ConfigError(
+                f"a place for a new file is expected, found {path}: {error.strerror}"
+            ) from error
+        _write_whole(fd, path, text)
         return 0
     _keep_private()
     sys.stdout.write(text)
     return 0
+
+
+def _write_whole(fd: int, path: Path, text: str) -> None:
+    """Write the key, or leave no file: one without a key would be in the way of the next try."""
+    try:
+        with os.fdopen(fd, "w", encoding="ascii") as file:
+            file.write(text)
+    except OSError as error:
+        path.unlink()
+        raise MeshError(
+            f"{path} cannot be written ({error.strerror}), and was removed: make room, or name another place"
+        ) from error
 
 
 def _keep_private() -> None:
