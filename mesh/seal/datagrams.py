@@ -152,7 +152,7 @@ class DatagramSeal:
         if self._proved_at.get(source) == sender:
             return [packet], []
         # It has moved to where another may have proved itself, and would be sent what only that one opens.
-        self._freshness.doubt(source)
+        self._freshness.doubt(now, source)
         return [packet], self._say(now, source, sender, flags)
 
     # Inside.
@@ -177,7 +177,7 @@ class DatagramSeal:
             flags |= _HAS_PROOF
             body = _PROOF.pack(proof, self._marks[0][1]) + body
         if self._challenges or not receiver:
-            challenge = self._freshness.challenge_for(to)
+            challenge = self._freshness.challenge_for(now, to)
             if challenge:
                 flags |= _HAS_CHALLENGE
                 body = challenge + body
@@ -262,7 +262,7 @@ class DatagramSeal:
             self.counters["dropped_replayed"] += 1
             return packets, []
         if not is_fresh:
-            self._freshness.doubt(source)
+            self._freshness.doubt(now, source)
         if challenge:
             make_room(self._owed, PEERS_MAX)
             self._owed[source] = challenge

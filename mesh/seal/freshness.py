@@ -9,7 +9,8 @@ window tells old from new; a session that this node has not met yet has to prove
 
 `floor` is the number of A's packets a moment ago: what was kept back and is older does not count.
 A challenge travels with whatever is sent to a peer that is new, and so does the proof, so two members
-that ping each other need no packet more. Challenges are drawn at random and each counts once.
+that ping each other need no packet more. Challenges are drawn at random and each counts once, and for
+`CHALLENGE_S`: else a proof could be held back until its sender is gone, and then be let in with all it sent.
 
 Source: our own; it serves as the cookie exchange of [RFC 9147 §5.1] does, with no state before the proof
 but the challenge itself.
@@ -27,6 +28,9 @@ from mesh.core.ids import NodeId
 from mesh.seal.window import ReplayWindow
 
 CHALLENGE_BYTES: Final = 8
+CHALLENGE_S: Final = 10.0
+"""How long a challenge is open: a round trip, the wait for a packet to travel with, and some losses."""
+
 PEERS_MAX: Final = 8_192
 """Sessions remembered, and addresses with an open challenge; of more the earliest are forgotten, and prove themselves again."""
 
@@ -64,23 +68,25 @@ class Freshness:
         self._entropy = entropy
         self.sessions: dict[NodeId, Session] = {}
         self.proved_at: dict[Address, NodeId] = {}
-        self.challenges: dict[Address, bytes] = {}
-        """To be read: who proved itself last, of each sender and at each address; what is asked, and where."""
+        self.challenges: dict[Address, tuple[bytes, float]] = {}
+        """To be read: who proved itself last, of each sender and at each address; what is asked where, since when."""
 
         self._held: dict[Address, deque[Held]] = {}
         self._held_count = 0
 
-    def challenge_for(self, to: Address) -> bytes:
+    def challenge_for(self, now: float, to: Address) -> bytes:
         """Return what to ask of whoever is at `to`; b"" if it has proved itself and is not in doubt."""
-        challenge = self.challenges.get(to, b"")
-        return challenge if challenge or to in self.proved_at else self.doubt(to)
+        is_sure = to in self.proved_at and to not in self.challenges
+        return b"" if is_sure else self.doubt(now, to)
 
-    def doubt(self, source: Address) -> bytes:
+    def doubt(self, now: float, source: Address) -> bytes:
         """Somebody is there whose session has not proved itself: ask, and return what is asked."""
-        challenge = self.challenges.get(source)
-        if challenge is None:
-            make_room(self.challenges, PEERS_MAX)
-            challenge = self.challenges[source] = self._entropy(CHALLENGE_BYTES)
+        challenge, since = self.challenges.get(source, (b"", now))
+        if not challenge or now - since > CHALLENGE_S:
+            if not challenge:
+                make_room(self.challenges, PEERS_MAX)
+            challenge = self._entropy(CHALLENGE_BYTES)
+            self.challenges[source] = (challenge, now)
         return challenge
 
     def prove(
@@ -88,13 +94,14 @@ class Freshness:
     ) -> tuple[Session, list[Held]] | None:
         """Take a proof of `who`, a sender and its salt: the session counts from now on.
 
-        None: that challenge is not open.
+        None: that challenge is not open, or no more.
 
         Returns:
             The session, and what was kept back and counts after all, in order.
         """
         sender, salt = who
-        if self.challenges.get(source) != proof:
+        challenge, since = self.challenges.get(source, (b"", now))
+        if challenge != proof or now - since > CHALLENGE_S:
             return None
         del self.challenges[source]
         session = self.sessions.get(sender)

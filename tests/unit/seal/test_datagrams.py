@@ -10,7 +10,7 @@ import pytest
 from mesh.core.address import Address
 from mesh.core.ids import MeshId, NodeId
 from mesh.seal.datagrams import HEADER, NUMBER_MAX, SEAL_BYTES_MAX, DatagramSeal
-from mesh.seal.freshness import HELD_PER_PEER_MAX, HELD_S
+from mesh.seal.freshness import CHALLENGE_S, HELD_PER_PEER_MAX, HELD_S
 from mesh.seal.key import Key
 from mesh.seal.ring import KeyRing, ring_of
 from mesh.wire.packet import DATAGRAM_BYTES_MAX, PACKET_BYTES_MAX, encode_packet
@@ -217,6 +217,19 @@ def test_recorded_proof_is_worth_nothing() -> None:
     again.hears(9.0, a, a.says(0.5, b, b"recorded"))
     again.hears(9.0, a, proof)
     assert again.got == []
+
+
+def test_proof_that_was_held_back_for_long_lets_nothing_in() -> None:
+    a, b = Peer(1), Peer(2)
+    (challenge,) = b.hears(0.0, a, a.says(0.0, b, b"news"))
+    (proof,) = a.hears(0.0, b, challenge)
+    later = [a.says(now / 10, b, b"never arrived") for now in range(200)]
+    b.hears(CHALLENGE_S + 10.0, a, proof)
+    for data in later:
+        b.hears(CHALLENGE_S + 10.0, a, data)
+    assert b.got == []
+    talk(CHALLENGE_S + 11.0, a, b, b"today")
+    assert b.got[-1] == b"today"
 
 
 def test_what_was_kept_back_too_long_or_too_much_is_dropped_and_counted() -> None:
