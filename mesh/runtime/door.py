@@ -33,6 +33,11 @@ class Passage(Protocol):
         """Say whether the other end's ring differs from ours."""
         ...
 
+    @property
+    def is_ring_changed(self) -> bool:
+        """Say whether our ring has changed since the stream was opened: the other end may not know."""
+        ...
+
     def seal(self, body: bytes) -> bytes:
         """Return a frame's body as it goes out."""
         ...
@@ -72,6 +77,7 @@ class PlainPassage:
     """Frames as they are; a notice from a node with a key ends the stream in plain words."""
 
     is_ring_other = False
+    is_ring_changed = False
 
     def seal(self, body: bytes) -> bytes:
         """Return it as it is."""

@@ -85,8 +85,8 @@ class KeyDesk:
 
     # The changes.
 
-    async def _list(self, _keys: KeyStore, _text: str, _is_forced: bool) -> str:
-        return ""
+    async def _list(self, keys: KeyStore, _text: str, _is_forced: bool) -> str:
+        return keys.save_again()
 
     async def _add(self, keys: KeyStore, text: str, _is_forced: bool) -> str:
         keys.ring.add(read_key(text) if text else Key(os.urandom(KEY_BYTES)))

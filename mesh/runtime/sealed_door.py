@@ -27,6 +27,12 @@ class SealedPassage:
     def __init__(self, ring: KeyRing, opened: Opened) -> None:
         self._ring = ring
         self._opened = opened
+        self._digest = ring.digest
+
+    @property
+    def is_ring_changed(self) -> bool:
+        """Say whether this node's ring has changed since the stream was opened."""
+        return self._digest != self._ring.digest
 
     @property
     def is_ring_other(self) -> bool:

@@ -164,10 +164,10 @@ class Asker:
         self._on_reply(effect.exchange_id, TransportError(f"was not asked: {reason}"))
 
     def _connection(self, peer: Address) -> _Connection | None:
-        """Return the connection to a peer, a new one if there is none whose key still counts."""
+        """Return the connection to a peer, a new one if there is none that was opened with the ring of now."""
         known = self._by_peer.get(peer)
-        if known is not None and known.passage is not None and not known.passage.is_current():
-            self._close_idle(known)
+        if known is not None and known.passage is not None and known.passage.is_ring_changed:
+            self._close_idle(known)  # the next handshake shows whether the other end knows
             known = None
         return known or self._open(peer)
 

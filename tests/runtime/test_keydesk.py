@@ -131,3 +131,13 @@ async def test_what_a_member_holds_is_taken_over_though_its_own_disk_is_full() -
     assert "a restart forgets the change" in report["members"][0]["problem"]
     assert report["lagging"] == []
     assert len(mine.ring) == 3
+
+
+async def test_ring_that_could_not_be_kept_is_tried_again_whenever_keys_are_listed() -> None:
+    mine, theirs = store(OLD), store(OLD)
+    async with keyed(theirs) as peer:
+        assert (await ask(mine, [at(peer)], "list"))["problem"] == ""
+        await ask(mine, [at(peer)], "add", NEW.to_text())
+        report = await ask(mine, [at(peer)], "list")
+    for problem in (report["problem"], report["members"][0]["problem"]):
+        assert "once it can, `mesh key list` at any member writes it" in problem
