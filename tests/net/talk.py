@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 PORT = 9000
 SILENCE_S = 1.0
@@ -62,5 +63,7 @@ if __name__ == "__main__":
     elif what == "tell":
         tell(own, int(others[0]))
     else:
-        pairs = ((host, kind) for host in (own, *others) for kind in ("udp", "tcp"))
-        print(*(f"{host}/{kind}={ask(host, kind)}" for host, kind in pairs))
+        pairs = [(host, kind) for host in (own, *others) for kind in ("udp", "tcp")]
+        with ThreadPoolExecutor() as pool:
+            outcomes = list(pool.map(lambda pair: ask(*pair), pairs))
+        print(*(f"{host}/{kind}={o}" for (host, kind), o in zip(pairs, outcomes, strict=True)))

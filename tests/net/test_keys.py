@@ -14,7 +14,7 @@ from tests.net.site import key_arguments
 
 ONE, OTHER, STRANGER = ("a1", "a2"), ("b1", "b2"), "c"
 HOSTS = (*ONE, *OTHER, STRANGER)
-WATCHED_S = 6.0
+WATCHED_S = 4.0
 TIMEOUT_S = 30.0
 
 pytestmark = pytest.mark.usefixtures("has_ground")
