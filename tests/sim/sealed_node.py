@@ -24,6 +24,9 @@ KEY: Final = Key(b"simulated".ljust(32, b"."))
 class SealedNode(Node):
     """Seals every `SendDatagram` on its way out, opens every datagram on its way in."""
 
+    session = ""
+    """Sets one process of a node apart from another with the same seed: its seal draws other numbers."""
+
     def __init__(self, config: NodeConfig, seed: int) -> None:
         super().__init__(config, seed)
         self._asked_at = 0.0
@@ -32,7 +35,7 @@ class SealedNode(Node):
             ring=ring_of([KEY]),
             node_id=config.node_id,
             mesh_id=lambda: self.identity.mesh_id,
-            entropy=random.Random(f"{seed}/{config.node_id}/{config.boot}").randbytes,
+            entropy=random.Random(f"{seed}/{config.node_id}/{config.boot}{self.session}").randbytes,
             answer=self._answer_ping,
         )
 
