@@ -69,7 +69,7 @@ MARK_S: Final = 1.0
 ANSWERS_S: Final = 1_000.0
 ANSWERS_BURST: Final = 1_000
 ANSWER_GAP_S: Final = 0.1
-"""Challenges and proofs that are sent for their own sake: in all, and the pause before the next to one address.
+"""Challenges and proofs that are sent for their own sake: in all, and the pause before the next to one member at one address.
 
 More travel with the next packet to that peer."""
 
@@ -110,7 +110,7 @@ class DatagramSeal:
         self._openers: dict[NodeId, AESGCM] = {}
         self._bound_to = (NO_MESH, _IDS.pack(NO_MESH, node_id), _IDS.pack(NO_MESH, _ANYBODY))
         self._marks: deque[tuple[float, int]] = deque()
-        self._answered_at: dict[Address, float] = {}
+        self._answered_at: dict[tuple[Address, NodeId], float] = {}
         self._pace = Pace(rate_s=ANSWERS_S, burst=ANSWERS_BURST)
         self._mark_at = -math.inf
         self._salt = 0
@@ -283,10 +283,12 @@ class DatagramSeal:
         self, now: float, to: Address, receiver: NodeId, flags: int
     ) -> list[tuple[Address, bytes]]:
         """Return a packet that carries a challenge or a proof and nothing else, if the pace allows it."""
-        if now - self._answered_at.get(to, -math.inf) < ANSWER_GAP_S or not self._pace.allows(now):
+        # Not of the address alone: a recording of another member would use up what is due to the one there.
+        told_at = self._answered_at.get((to, receiver), -math.inf)
+        if now - told_at < ANSWER_GAP_S or not self._pace.allows(now):
             return []
         make_room(self._answered_at, PEERS_MAX)
-        self._answered_at[to] = now
+        self._answered_at[to, receiver] = now
         self.counters["proof_packets"] += 1
         return [(to, self._seal(now, to, receiver, b"", flags & _VERSION_BITS))]
 

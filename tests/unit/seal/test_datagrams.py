@@ -319,6 +319,15 @@ def test_session_ends_before_its_numbers_run_out_and_the_next_one_is_let_in() ->
     assert b.got[-4:] == [b"0", b"1", b"2", b"3"]
 
 
+def test_recording_sent_with_a_members_address_does_not_keep_its_challenge_from_it() -> None:
+    a, b, c = Peer(1), Peer(2), Peer(3)
+    recorded = c.says(0.0, b, b"old")
+    c.address = a.address
+    assert len(b.hears(1.0, c, recorded)) == 1
+    assert talk(1.0, a, b, b"news") == 3
+    assert b.got == [b"news"]
+
+
 def test_flood_of_unproven_datagrams_is_answered_at_a_bounded_pace() -> None:
     a, b = Peer(1), Peer(2)
     assert sum(len(b.hears(0.0, a, a.says(0.0, b, b"news"))) for _ in range(500)) == 1
