@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from mesh.core.address import Address
 from mesh.runtime.clock import Clock
@@ -24,11 +24,6 @@ class SealedPort:
         self._clock = clock
         self._send = send
         self._take = take
-
-    @property
-    def counters(self) -> Mapping[str, int]:
-        """What was dropped before it was read, and why."""
-        return self._seal.counters
 
     def send(self, to: Address, packet: bytes) -> None:
         """Seal a plain packet and send it."""

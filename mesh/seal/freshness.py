@@ -12,8 +12,8 @@ A challenge travels with whatever is sent to a peer that is new, and so does the
 that ping each other need no packet more. Challenges are drawn at random and each counts once, and for
 `CHALLENGE_S`: else a proof could be held back until its sender is gone, and then be let in with all it sent.
 
-Source: our own; it serves as the cookie exchange of [RFC 9147 §5.1] does, with no state before the proof
-but the challenge itself.
+Source: our own; it serves as the cookie exchange of [RFC 9147 §5.1] does. Before the proof a challenge is
+kept, and a few packets.
 """
 
 from __future__ import annotations

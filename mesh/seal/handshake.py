@@ -5,9 +5,9 @@
                                         ◄─ hello: 16 random bytes, tag     so does this, for both random parts
     everything after is sealed with keys derived from the key and both random parts
 
-A stream that was recorded and is played back meets other random bytes, and opens nothing. An answerer
-that holds another key, or none, says so in a notice (see `notices`). What is read of a stranger before its tag was checked is one frame of
-`HELLO_BYTES`.
+A stream that was recorded and is played back meets other random bytes, and opens nothing. It proves a
+member, not which one. An answerer that holds another key, or none, says so in a notice (see `notices`). Of a
+stranger one short frame is read before its tag is checked; the door says how short.
 
 Both hellos carry the digest of the sender's ring, so that whoever knows a later one passes it on.
 
