@@ -261,7 +261,8 @@ class DatagramSeal:
         if session is not None and is_fresh and not session.window.accept(number):
             self.counters["dropped_replayed"] += 1
             return packets, []
-        if not is_fresh:
+        is_here = self._proved_at.get(source) == sender  # else another may be sent what is for it
+        if not is_fresh or not is_here:
             self._freshness.doubt(now, source)
         if challenge:
             make_room(self._owed, PEERS_MAX)
@@ -270,7 +271,7 @@ class DatagramSeal:
             return packets, self._say(now, source, sender, flags) if challenge else []
         packet = self._plain(flags, sender, body)
         if is_fresh:
-            return [*packets, packet], []
+            return [*packets, packet], [] if is_here else self._say(now, source, sender, flags)
         answer = self._answer(source, packet)
         if answer:
             body = answer[PLAIN_HEADER.size :]

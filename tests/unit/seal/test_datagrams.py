@@ -193,6 +193,22 @@ def test_member_that_moves_to_the_address_of_another_is_understood_there() -> No
     assert talk(3.0, c, a, b"good") == 1
 
 
+def test_member_that_moved_and_is_in_doubt_itself_is_understood_where_it_is() -> None:
+    before = Peer(1)
+    c = Peer(3)
+    recorded = before.says(0.0, c, b"old boot")
+    a, b = Peer(1, boot=1), Peer(2)
+    for other in (b, c):
+        talk(0.0, a, other, b"hello")
+        talk(0.0, other, a, b"hello")
+    c.hears(1.0, a, recorded)  # now c asks again who is there, with whatever it says
+    c.address = b.address
+    talk(2.0, c, a, b"I live here now")
+    assert a.got[-1] == b"I live here now"
+    talk(3.0, a, c, b"I see")
+    assert c.got[-1] == b"I see"
+
+
 def test_recorded_session_does_not_come_back_with_a_proof_of_the_running_one() -> None:
     a, b = acquainted()
     old = a.says(1.0, b, b"old boot")
