@@ -110,7 +110,7 @@ def read_answer(data: bytes) -> tuple[KeyRing, str]:
     """
     try:
         ring, problem = msgpack.unpackb(data, max_array_len=2, max_bin_len=RING_BYTES_MAX)
-        text = str(problem)[:_TEXT_CHARS_MAX]
+        text = "".join(c if c.isprintable() else "?" for c in str(problem)[:_TEXT_CHARS_MAX])
     except Exception as error:
         raise DecodeError(
             f"an answer to a key ring is expected, found {type(error).__name__}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import msgpack
 import pytest
 import trio
 
@@ -294,6 +295,11 @@ async def test_ring_is_offered_answered_and_read() -> None:
     with pytest.raises(DecodeError):
         take_offer(theirs, KeyRing().to_bytes())
     assert decode_ring(theirs.ring.to_bytes()).digest == ours.ring.digest
+
+
+def test_problem_that_a_member_tells_of_its_ring_cannot_steer_a_terminal() -> None:
+    answer = msgpack.packb([ring_of([KEY]).to_bytes(), "no room\x1b[2J\nforged"])
+    assert read_answer(answer)[1] == "no room?[2J?forged"
 
 
 def test_notice_is_nothing_else_and_nothing_else_is_a_notice() -> None:
