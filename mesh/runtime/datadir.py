@@ -199,9 +199,9 @@ def _write_identity(path: Path, node_id: NodeId, boot: int, mesh_id: MeshId) -> 
     }
     fresh = path / "identity.new"
     try:
-        fd = os.open(
-            fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-        )
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        flags |= os.O_NOFOLLOW | os.O_NONBLOCK  # whoever put a pipe there is not waited for
+        fd = os.open(fresh, flags, 0o600)
         try:
             _write_all(fd, json.dumps(body).encode() + b"\n")
             os.fsync(fd)

@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
+import trio
 
 from mesh.core.limits import BOOT_MAX
 from mesh.errors import DataDirectoryError, LocalProtocolError
@@ -218,3 +219,9 @@ def test_what_is_on_disk_already_is_not_written_again(
     data.persist({"mesh_id": 5})
     data.persist({"boot": data.boot})
     data.close()
+
+
+async def test_pipe_in_the_way_of_a_new_identity_holds_up_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "identity.new")
+    with trio.fail_after(10), pytest.raises(DataDirectoryError, match="No such device"):
+        await trio.to_thread.run_sync(open_data_dir, tmp_path, 1_000.0, abandon_on_cancel=True)
