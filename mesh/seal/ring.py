@@ -156,7 +156,13 @@ class KeyRing:
 
     def _next_stamp(self) -> int:
         stamps = [register[0] for register in self._registers.values()]
-        return max([*stamps, self._use[0]], default=0) + 1
+        stamp = max([*stamps, self._use[0]], default=0) + 1
+        if stamp > STAMP_MAX:
+            raise ConfigError(
+                f"stamps up to {STAMP_MAX} are expected, and this ring has used the last: it cannot be changed any "
+                "more; give all members a new key file"
+            )
+        return stamp
 
     def _settle(self) -> None:
         """Derive what is held, what seals, and the digest."""
