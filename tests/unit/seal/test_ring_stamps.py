@@ -28,7 +28,7 @@ def test_ring_that_has_used_the_last_stamp_refuses_every_change(
     lines = f"key {STAMP_MAX} {OLD.to_text()}\nkey 0 {NEW.to_text()}\nuse 0 {OLD.name}\n"
     ring = read_ring(lines)
     before = ring.digest
-    with pytest.raises(ConfigError, match="has used the last.*new key file"):
+    with pytest.raises(ConfigError, match=r"has used the last.*new key file"):
         change(ring)
     assert ring.digest == before
     for copy in (read_ring(ring.to_text()), decode_ring(ring.to_bytes())):
