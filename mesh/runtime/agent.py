@@ -185,6 +185,7 @@ class Agent:
                 nursery.start_soon(control.run)
                 nursery.start_soon(listener.run)
                 nursery.start_soon(asker.run)
+                nursery.start_soon(sealing.run)
                 nursery.start_soon(udp.receive, take)
                 self._announce(endpoint)
                 stop = await driver.run()
@@ -221,6 +222,7 @@ class Agent:
     def _emit(self, event: Event) -> None:
         self._log.publish(event)
         self._console.show(event)
+        self._sealing.note(event.kind)
 
     async def _heed_signals(
         self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED

@@ -1,10 +1,11 @@
 """`mesh key`: changes the key ring, passes it to every member, and says who has taken it.
 
     add K     this node holds K, and every member that it reaches
-    use K     only when every living member holds K: else those who lack it would understand nobody
-    remove K  only when no living member seals with K any more
+    use K     only when every member holds K: else those who lack it would understand nobody
+    remove K  only when no member seals with K any more
 
-A member that cannot be reached now takes the ring over from the first member it exchanges anything
+A member that is held dead may only be cut off, and would be locked out for good: it counts as one that
+was not heard from, until it is forgotten. One that cannot be reached now takes the ring over from the first member it exchanges anything
 with, as long as the two still share a key. Which keys there are is said by their ids alone.
 """
 
@@ -21,7 +22,8 @@ from mesh.core.address import Address, split_host_port
 from mesh.errors import CommandRefused, ConfigError, DecodeError, SealError
 from mesh.runtime.control import ControlClient, Request
 from mesh.runtime.keystore import KeyStore
-from mesh.runtime.sealed_door import SealedDoor, read_answer, ring_offer
+from mesh.runtime.ringpass import RingPass, Told
+from mesh.runtime.sealed_door import SealedDoor
 from mesh.runtime.streams import connect
 from mesh.seal.key import KEY_BYTES, Key, read_key
 from mesh.seal.ring import RING_BYTES_MAX, KeyRing
@@ -32,6 +34,7 @@ ASK_S: Final = 5.0
 
 ASKED_AT_ONCE_MAX: Final = 32
 _READ_BYTES: Final = 65_536
+_DEAD: Final = "is held dead and was not asked; `mesh forget` lets it go if it is gone for good"
 
 
 @dataclass(slots=True)
@@ -41,6 +44,7 @@ class _Holder:
     name: str
     address: str
     ring: KeyRing | None = None
+    digest: bytes = b""
     problem: str = ""
 
     def holds(self, key: Key) -> bool:
@@ -65,9 +69,14 @@ class KeyDesk:
     """Serves `key` requests. `members` gives the members as `mesh members --json` shows them."""
 
     def __init__(
-        self, keys: KeyStore, door: SealedDoor, members: Callable[[], list[dict[str, Any]]]
+        self,
+        keys: KeyStore,
+        door: SealedDoor,
+        rings: RingPass,
+        members: Callable[[], list[dict[str, Any]]],
     ) -> None:
         self._keys = keys
+        self._rings = rings
         self._door = door
         self._members = members
         self._turn = trio.Lock()
@@ -79,9 +88,30 @@ class KeyDesk:
             raise ConfigError(f"'what' is one of {', '.join(_CHANGES)}, found {what!r:.40}")
         is_forced = request.get("force", False) is True
         async with self._turn:
+            if not await self._settle():
+                raise CommandRefused(
+                    "the keys of this node are not known to be the mesh's yet: a living member that has them is "
+                    "expected to answer; try again in a moment, or start all members with one key file"
+                )
             problem = await _CHANGES[what](self, self._keys, text, is_forced)
-            holders = await self._pass_on(self._keys)
+            holders = await self._pass_on()
         await client.ok(self._report(self._keys, holders, problem))
+
+    async def settle(self) -> bool:
+        """Try to let this node's ring count in its mesh (see `ringpass`); say whether it does."""
+        async with self._turn:
+            return await self._settle()
+
+    async def _settle(self) -> bool:
+        """Take over the ring of a member where it counts; with none that differs, this one may count."""
+        if self._rings.counts:
+            return True
+        holders = await self._pass_on()
+        if not self._rings.counts:
+            digests = {holder.digest for holder in holders}
+            if digests <= {self._keys.ring.digest}:
+                self._rings.count()
+        return self._rings.counts
 
     # The changes.
 
@@ -94,11 +124,11 @@ class KeyDesk:
 
     async def _use(self, keys: KeyStore, text: str, is_forced: bool) -> str:
         key = keys.ring.named(text)
-        lacking = [h for h in await self._pass_on(keys) if not h.holds(key)]
+        lacking = [h for h in await self._pass_on() if not h.holds(key)]
         if lacking and not is_forced:
             raise CommandRefused(
-                f"key {key.name} is not sealed with yet: every living member is expected to hold it, found "
-                f"{_who(lacking)}; try again when they do, or --force"
+                f"key {key.name} is not sealed with yet: every member is expected to hold it, found or not heard "
+                f"from: {_who(lacking)}; try again when they do, or --force"
             )
         keys.ring.use(key.key_id)
         return keys.save()
@@ -109,10 +139,10 @@ class KeyDesk:
             raise CommandRefused(
                 f"key {key.name} is the one that seals: `mesh key use` another, then remove it"
             )
-        sealing = [h for h in await self._pass_on(keys) if h.seals_with(key)]
+        sealing = [h for h in await self._pass_on() if h.seals_with(key)]
         if sealing and not is_forced:
             raise CommandRefused(
-                f"key {key.name} is not removed: no living member is expected to seal with it, found or not heard "
+                f"key {key.name} is not removed: no member is expected to seal with it, found or not heard "
                 f"from: {_who(sealing)}; try again later, or --force"
             )
         keys.ring.remove(key.key_id)
@@ -120,41 +150,47 @@ class KeyDesk:
 
     # Asking the members.
 
-    async def _pass_on(self, keys: KeyStore) -> list[_Holder]:
-        """Offer the ring to every other living member; return what each holds then, by name."""
+    async def _pass_on(self) -> list[_Holder]:
+        """Offer the ring to every other living member; return what each holds then, by name, the dead among them."""
+        others = [member for member in self._members() if not member["self"]]
+        dead = [
+            _Holder(member["name"], member["address"], problem=_DEAD)
+            for member in others
+            if member["state"] == "dead"
+        ]
         holders = [
             _Holder(member["name"], member["address"])
-            for member in self._members()
-            if not member["self"] and member["state"] in {"alive", "suspect"}
+            for member in others
+            if member["state"] in {"alive", "suspect"}
         ]
         limiter = trio.CapacityLimiter(ASKED_AT_ONCE_MAX)
         async with trio.open_nursery() as nursery:
             for holder in holders:
-                nursery.start_soon(self._offer, keys, holder, limiter)
-        return sorted(holders, key=lambda holder: holder.name)
+                nursery.start_soon(self._offer, holder, limiter)
+        return sorted([*holders, *dead], key=lambda holder: holder.name)
 
-    async def _offer(self, keys: KeyStore, holder: _Holder, limiter: trio.CapacityLimiter) -> None:
+    async def _offer(self, holder: _Holder, limiter: trio.CapacityLimiter) -> None:
         holder.problem = f"did not answer within {ASK_S:g} s"
         async with limiter:
             with trio.move_on_after(ASK_S):
                 try:
-                    ring, holder.problem = await self._exchange(keys, holder.address)
+                    told = await self._exchange(holder.address)
                 except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
                     cause = error if isinstance(error, OSError) else error.__cause__
-                    holder.problem = f"cannot be reached ({cause or 'hung up'})"
+                    reason = os.strerror(getattr(cause, "errno", None) or 0) if cause else "hung up"
+                    holder.problem = f"cannot be reached ({reason})"
                 except (SealError, DecodeError) as error:
                     holder.problem = str(error)
                 else:
-                    holder.ring = ring
-                    if keys.ring.digest != ring.digest:
-                        problem = keys.merge(ring)
-                        holder.problem = holder.problem or (problem and f"here, {problem}")
+                    holder.ring, holder.digest = told.ring, told.digest
+                    missing = "" if told.ring else "does not know its keys to be the mesh's yet"
+                    holder.problem = told.problem or missing
 
-    async def _exchange(self, keys: KeyStore, address: str) -> tuple[KeyRing, str]:
+    async def _exchange(self, address: str) -> Told:
         stream = await connect(Address(*split_host_port(address)))
         try:
             passage = await self._door.enter(stream)
-            await stream.send_all(frame(passage.seal(ring_offer(keys.ring))))
+            await stream.send_all(frame(passage.seal(self._rings.offer())))
             reader = FrameReader(2 * RING_BYTES_MAX)
             bodies: list[bytes] = []
             while not bodies:
@@ -165,7 +201,7 @@ class KeyDesk:
             _, kind, answer = split_exchange(passage.open(bodies[0]))
             if kind is not FrameKind.RING:
                 raise DecodeError(f"a ring is expected in answer to one, found kind {kind}")
-            return read_answer(answer)
+            return self._rings.take(answer)
         finally:
             stream.socket.close()
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
+
+import trio
 
 from mesh.core.address import Address
+from mesh.core.events import EventKind
 from mesh.core.ids import MeshId, NodeId
 from mesh.errors import DecodeError
 from mesh.runtime.clock import Clock
@@ -14,11 +17,15 @@ from mesh.runtime.control import Service
 from mesh.runtime.keydesk import KeyDesk
 from mesh.runtime.keystore import KeyStore
 from mesh.runtime.port import SealedPort
-from mesh.runtime.sealed_door import SealedDoor, read_answer, ring_offer, take_offer
+from mesh.runtime.ringpass import RingPass
+from mesh.runtime.sealed_door import SealedDoor
 from mesh.runtime.sealing import Inner, Members, Pass
 from mesh.seal.datagrams import DatagramSeal
 from mesh.wire.packet import decode_packet
 from mesh.wire.swim_messages import Ping
+
+SETTLE_S: Final = 1.0
+"""The pause between two tries to take over the ring of the mesh."""
 
 
 class KeyedSealing:
@@ -34,6 +41,9 @@ class KeyedSealing:
         say: Callable[[str], None],
     ) -> None:
         self.door = SealedDoor(keys)
+        self._rings = RingPass(keys, mesh_id)
+        self._desk: KeyDesk | None = None
+        self._entered = trio.Event()
         self._keys = keys
         self._node_id = node_id
         self._mesh_id = mesh_id
@@ -62,30 +72,48 @@ class KeyedSealing:
 
     def offer(self) -> bytes:
         """Return the body of a frame that offers this node's ring."""
-        return ring_offer(self._keys.ring)
+        return self._rings.offer()
 
     def on_offer(self, data: bytes) -> bytes:
         """Take over what another member knows later, and answer with the ring as it is then."""
         before = self._keys.ring.digest
-        answer = take_offer(self._keys, data)
+        answer = self._rings.answer(data)
         self._tell(before, "")
         return answer
 
     def on_answer(self, data: bytes) -> None:
         """Take over what another member answered to an offer."""
-        ring, _ = read_answer(data)
         before = self._keys.ring.digest
-        self._tell(before, self._keys.merge(ring))
+        self._tell(before, self._rings.take(data).problem)
 
     def service(self, members: Members) -> Service:
         """Return what answers `mesh key`."""
-        return KeyDesk(self._keys, self.door, members).serve
+        self._desk = KeyDesk(self._keys, self.door, self._rings, members)
+        return self._desk.serve
+
+    def note(self, kind: EventKind) -> None:
+        """Hear what happened to this node: whoever founds a mesh brings its keys, whoever enters takes them over."""
+        if kind is EventKind.FOUND:
+            self._tell(self._keys.ring.digest, self._rings.count())
+        elif kind is EventKind.ENTER:
+            self._entered.set()
+
+    async def run(self) -> None:
+        """Once this node has entered a mesh, see to it that it holds the keys that count there."""
+        await self._entered.wait()
+        while self._desk is not None:
+            before = self._keys.ring.digest
+            counts = await self._desk.settle()
+            self._tell(before, "")
+            if counts:
+                return
+            await trio.sleep(SETTLE_S)
 
     def _tell(self, before: bytes, problem: str) -> None:
         if self._keys.ring.digest != before:
             first, *others = self.describe()["keys"]
             more = f", {', '.join(others)} opened too" if others else ""
-            self._say(f"the key ring was changed by a member: sealed with key {first}{more}")
+            self._say(f"the key ring was changed, as a member told: sealed with key {first}{more}")
         if problem:
             self._say(f"warning: {problem}")
 

@@ -1,4 +1,4 @@
-"""The door of a node with a key, and how two members exchange their key rings through it.
+"""The door of a node with a key.
 
 Imported only where there is a key: it needs cryptography, which costs a node ten megabytes.
 """
@@ -6,19 +6,15 @@ Imported only where there is a key: it needs cryptography, which costs a node te
 from __future__ import annotations
 
 import os
-from typing import Final
 
-import msgpack
 import trio
 
 from mesh.errors import DecodeError, SealError
 from mesh.runtime.door import STRANGER_BYTES_MAX, Passage
 from mesh.runtime.keystore import KeyStore
 from mesh.seal.handshake import AskerHandshake, Opened, answer_hello
-from mesh.seal.ring import RING_BYTES_MAX, KeyRing, decode_ring
-from mesh.wire.frames import FrameKind, FrameReader, exchange_body, frame
-
-_TEXT_CHARS_MAX: Final = 400
+from mesh.seal.ring import KeyRing
+from mesh.wire.frames import FrameReader, frame
 
 
 class SealedPassage:
@@ -85,36 +81,3 @@ class SealedDoor:
         """Let in who proves a key of the ring; tell others what is missing."""
         answer, opened = answer_hello(self._keys.ring, os.urandom, first)
         return answer, None if opened is None else SealedPassage(self._keys.ring, opened)
-
-
-def ring_offer(ring: KeyRing) -> bytes:
-    """Return the body of a frame that offers this node's ring."""
-    return exchange_body(0, FrameKind.RING, ring.to_bytes())
-
-
-def take_offer(keys: KeyStore, data: bytes) -> bytes:
-    """Merge an offered ring and return the answer: the ring as it is now, and why it is not kept, if so.
-
-    Raises:
-        DecodeError: what is offered is no ring.
-    """
-    problem = keys.merge(decode_ring(data))
-    return bytes(msgpack.packb([keys.ring.to_bytes(), problem]))
-
-
-def read_answer(data: bytes) -> tuple[KeyRing, str]:
-    """Return the ring and the problem that an answer to an offer tells.
-
-    Raises:
-        DecodeError: it is no such answer.
-    """
-    try:
-        ring, problem = msgpack.unpackb(data, max_array_len=2, max_bin_len=RING_BYTES_MAX)
-        text = "".join(c if c.isprintable() else "?" for c in str(problem)[:_TEXT_CHARS_MAX])
-    except Exception as error:
-        raise DecodeError(
-            f"an answer to a key ring is expected, found {type(error).__name__}"
-        ) from error
-    if type(ring) is not bytes:
-        raise DecodeError("an answer to a key ring is expected, found no ring in it")
-    return decode_ring(ring), text

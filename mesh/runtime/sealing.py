@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from mesh.core.address import Address
+from mesh.core.events import EventKind
 from mesh.core.ids import MeshId, NodeId
 from mesh.errors import CommandRefused, DecodeError
 from mesh.runtime.clock import Clock
@@ -66,6 +67,14 @@ class Sealing(Protocol):
         """Return what answers `mesh key`."""
         ...
 
+    def note(self, kind: EventKind) -> None:
+        """Hear what happened to this node."""
+        ...
+
+    async def run(self) -> None:
+        """Do what has to be done beside the node."""
+        ...
+
 
 class NoSealing:
     """A node without a key: everything passes as it is."""
@@ -95,6 +104,12 @@ class NoSealing:
     def service(self, _members: Members) -> Service:
         """Return a refusal."""
         return _refuse
+
+    def note(self, _kind: EventKind) -> None:
+        """Hear it: nothing follows."""
+
+    async def run(self) -> None:
+        """Return: there is nothing to do."""
 
 
 async def _refuse(_request: Request, _client: ControlClient) -> None:

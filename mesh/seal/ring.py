@@ -134,6 +134,15 @@ class KeyRing:
         self._settle()
         return self.digest != before
 
+    def become(self, other: KeyRing) -> None:
+        """Hold what another ring holds, and forget the rest."""
+        self._registers, self._use = dict(other._registers), other._use
+        self._settle()
+
+    def knows(self, key_id: bytes) -> bool:
+        """Say whether a key is held, or was removed."""
+        return key_id in self._registers
+
     def to_bytes(self) -> bytes:
         """Return the ring for another member, secrets included: to be sealed."""
         rows = [

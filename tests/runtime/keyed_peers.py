@@ -9,19 +9,28 @@ from pathlib import Path
 import trio
 
 from mesh.core.address import Address
+from mesh.core.ids import MeshId
 from mesh.runtime.door import PlainDoor
 from mesh.runtime.keystore import KeyStore
 from mesh.runtime.listener import Listener, ListenLimits
-from mesh.runtime.sealed_door import SealedDoor, take_offer
+from mesh.runtime.ringpass import RingPass
+from mesh.runtime.sealed_door import SealedDoor
 from mesh.runtime.streams import connect
 from mesh.seal.key import Key
 from mesh.seal.ring import ring_of
 from tests.runtime.peers import listening
 
+MESH = MeshId(7)
+
 
 def store(*keys: Key) -> KeyStore:
     """A ring that is kept nowhere: nothing of these tests writes it."""
-    return KeyStore(Path("/nonexistent/keys"), ring_of(keys))
+    return KeyStore(Path("/nonexistent/keys"), ring_of(keys), MESH)
+
+
+def passing(keys: KeyStore, mesh_id: MeshId = MESH) -> RingPass:
+    """What a member of a mesh does with a ring, its own and those of others."""
+    return RingPass(keys, lambda: mesh_id)
 
 
 class Keyed:
@@ -39,7 +48,7 @@ class Keyed:
             lambda _: None,
             limits,
             door=PlainDoor() if keys is None else SealedDoor(keys),
-            on_ring=None if keys is None else lambda data: take_offer(keys, data),
+            on_ring=None if keys is None else passing(keys).answer,
         )
 
     async def dial(self) -> trio.SocketStream:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-import msgpack
 import pytest
 import trio
 
@@ -14,14 +13,14 @@ from mesh.errors import DecodeError, SealError
 from mesh.runtime.door import HELLOS_MAX, STRANGER_BYTES_MAX, PlainDoor
 from mesh.runtime.keystore import KeyStore
 from mesh.runtime.listener import ListenLimits
-from mesh.runtime.sealed_door import SealedDoor, read_answer, ring_offer, take_offer
+from mesh.runtime.sealed_door import SealedDoor
 from mesh.runtime.streams import FIRST_FRAME_BYTES_MAX, Asker, connect
 from mesh.seal.handshake import AskerHandshake
 from mesh.seal.key import Key
 from mesh.seal.notices import Kind, notice, notice_of
-from mesh.seal.ring import KeyRing, decode_ring, ring_of
+from mesh.seal.ring import ring_of
 from mesh.wire.frames import FrameKind, FrameReader, exchange_body, frame, split_exchange
-from tests.runtime.keyed_peers import Keyed, keyed, store
+from tests.runtime.keyed_peers import Keyed, keyed, passing, store
 from tests.runtime.peers import Replies, listening, until_closed
 
 KEY, OTHER = Key(b"k" * 32), Key(b"o" * 32)
@@ -32,9 +31,7 @@ async def ask(peer: Keyed, keys: KeyStore | None, data: bytes) -> object:
     replies = Replies()
     async with trio.open_nursery() as nursery:
         door = PlainDoor() if keys is None else SealedDoor(keys)
-        rings = (
-            None if keys is None else (lambda: ring_offer(keys.ring), lambda got: _take(keys, got))
-        )
+        rings = None if keys is None else (passing(keys).offer, lambda got: _take(keys, got))
         asker = Asker(nursery, trio.current_time, replies.add, door=door, rings=rings)
         nursery.start_soon(asker.run)
         asker.ask(StartExchange(1, peer.address, data, 8.0))
@@ -44,7 +41,7 @@ async def ask(peer: Keyed, keys: KeyStore | None, data: bytes) -> object:
 
 
 def _take(keys: KeyStore, data: bytes) -> None:
-    keys.ring.merge(read_answer(data)[0])
+    passing(keys).take(data)
 
 
 async def first_frame(stream: trio.SocketStream) -> bytes:
@@ -125,7 +122,7 @@ async def test_ring_that_comes_with_a_removed_key_is_not_taken_over() -> None:
 
     listener = trio.socket.from_stdlib_socket(listening())
     async with trio.open_nursery() as nursery:
-        rings = (lambda: ring_offer(ours.ring), take)
+        rings = (passing(ours).offer, take)
         asker = Asker(nursery, trio.current_time, replies.add, door=SealedDoor(ours), rings=rings)
         nursery.start_soon(asker.run)
         asker.ask(StartExchange(1, Address(*listener.getsockname()), b"a", 8.0))
@@ -279,27 +276,6 @@ async def _impersonate(stream: trio.SocketStream, answer: bytes) -> None:
     if answer:
         await stream.send_all(frame(answer))
     await stream.aclose()
-
-
-async def test_ring_is_offered_answered_and_read() -> None:
-    ours, theirs = store(KEY), store(KEY)
-    ours.ring.add(OTHER)
-    _, kind, data = split_exchange(ring_offer(ours.ring))
-    assert kind is FrameKind.RING
-    ring, problem = read_answer(take_offer(theirs, data))
-    assert ring.digest == theirs.ring.digest == ours.ring.digest
-    assert "a restart forgets the change" in problem
-    for wrong in (b"", b"\x92\xc0\xa0", b"\x91\x01", os.urandom(40)):
-        with pytest.raises(DecodeError):
-            read_answer(wrong)
-    with pytest.raises(DecodeError):
-        take_offer(theirs, KeyRing().to_bytes())
-    assert decode_ring(theirs.ring.to_bytes()).digest == ours.ring.digest
-
-
-def test_problem_that_a_member_tells_of_its_ring_cannot_steer_a_terminal() -> None:
-    answer = msgpack.packb([ring_of([KEY]).to_bytes(), "no room\x1b[2J\nforged"])
-    assert read_answer(answer)[1] == "no room?[2J?forged"
 
 
 def test_notice_is_nothing_else_and_nothing_else_is_a_notice() -> None:

@@ -11,7 +11,7 @@ from mesh.runtime.keydesk import KeyDesk
 from mesh.runtime.keystore import KeyStore
 from mesh.runtime.sealed_door import SealedDoor
 from mesh.seal.key import Key
-from tests.runtime.keyed_peers import Keyed, keyed, store
+from tests.runtime.keyed_peers import Keyed, keyed, passing, store
 from tests.runtime.peers import listening
 
 OLD, NEW = Key(b"k" * 32), Key(b"o" * 32)
@@ -37,7 +37,7 @@ async def ask(
     ]
     members.append({"name": "me", "address": "127.0.0.1:1", "self": True, "state": "alive"})
     client = Client()
-    desk = KeyDesk(keys, SealedDoor(keys), lambda: members)
+    desk = KeyDesk(keys, SealedDoor(keys), passing(keys), lambda: members)
     await desk.serve({"what": what, "key": key, "force": force}, client)  # type: ignore[arg-type]  # a fake
     return client.report
 
@@ -67,15 +67,16 @@ async def test_new_key_is_drawn_where_none_is_given() -> None:
     assert OLD.to_text() not in str(report)
 
 
-async def test_member_that_is_gone_is_not_asked_and_one_that_cannot_be_reached_is_named() -> None:
+async def test_member_that_is_dead_or_cannot_be_reached_is_named_and_one_that_left_is_not() -> None:
     sock = listening()
     nobody = f"127.0.0.1:{sock.getsockname()[1]}"
     sock.close()
     mine = store(OLD)
     report = await ask(mine, [(nobody, "dead"), (nobody, "left"), (nobody, "suspect")], "list")
-    (member,) = report["members"]
-    assert report["lagging"] == [member["name"]] == ["m3"]
-    assert "cannot be reached" in member["problem"]
+    dead, suspect = report["members"]
+    assert report["lagging"] == [dead["name"], suspect["name"]] == ["m1", "m3"]
+    assert "held dead and was not asked; `mesh forget`" in dead["problem"]
+    assert suspect["problem"] == "cannot be reached (Connection refused)"
 
 
 @pytest.mark.parametrize(
@@ -94,6 +95,15 @@ async def test_change_that_a_living_member_cannot_follow_is_refused_unless_force
     assert mine.ring.digest == before
     await ask(mine, [nobody], what, NEW.name, force=True)
     assert mine.ring.digest != before
+
+
+@pytest.mark.parametrize("what", ["use", "remove"])
+async def test_member_that_may_only_be_cut_off_is_not_locked_out(what: str) -> None:
+    mine = store(OLD, NEW)
+    with pytest.raises(CommandRefused, match=r"m1 \(is held dead and was not asked"):
+        await ask(mine, [("127.0.0.1:1", "dead")], what, NEW.name)
+    assert set(mine.ring) == {OLD, NEW}
+    assert mine.ring.primary == OLD
 
 
 async def test_member_with_another_key_alone_is_named_with_the_reason() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mesh.core.ids import NO_MESH, MeshId
 from mesh.errors import ConfigError, DataDirectoryError
 from mesh.runtime.keystore import FILE_BYTES_MAX, KEYS_NAME, open_keys, read_key_file, write_private
 from mesh.seal.key import Key
@@ -169,12 +170,35 @@ def test_file_that_gives_up_all_keys_of_the_directory_does_not_leave_the_node_wi
     assert list(found.ring) == [OTHER]
 
 
-def test_new_key_file_alone_does_not_replace_what_the_directory_holds(tmp_path: Path) -> None:
+def test_key_file_that_the_directory_never_knew_replaces_its_ring_and_counts_nowhere(
+    tmp_path: Path,
+) -> None:
     data = data_dir(tmp_path)
-    open_keys(data, key_file(tmp_path))
+    first = open_keys(data, key_file(tmp_path))
+    assert first is not None
+    assert first.bind(MeshId(7)) == ""
     found = open_keys(data, key_file(tmp_path, OTHER))
     assert found is not None
-    assert set(found.ring) == {KEY, OTHER}
+    assert list(found.ring) == [OTHER]
+    assert found.mesh_id == NO_MESH
+
+
+def test_mesh_in_which_a_ring_counts_is_kept_with_it_and_no_key_of_another_host(
+    tmp_path: Path,
+) -> None:
+    data, file = data_dir(tmp_path), key_file(tmp_path)
+    first = open_keys(data, file)
+    assert first is not None
+    assert first.mesh_id == NO_MESH
+    first.bind(MeshId(7))
+    for again in (open_keys(data, None), open_keys(data, file)):
+        assert again is not None
+        assert again.mesh_id == MeshId(7)
+    other = tmp_path / "other"
+    other.mkdir()
+    guest = open_keys(other, data / KEYS_NAME)  # any member's file is a key file for the next host
+    assert guest is not None
+    assert (list(guest.ring), guest.mesh_id) == ([KEY], NO_MESH)
 
 
 def test_directory_without_its_ring_knows_the_new_key_file_alone(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import trio
 
 from mesh.core.effects import StartExchange
-from mesh.runtime.sealed_door import SealedDoor, read_answer, ring_offer
+from mesh.runtime.sealed_door import SealedDoor
 from mesh.runtime.streams import Asker
 from mesh.seal.key import Key
-from tests.runtime.keyed_peers import keyed, store
+from tests.runtime.keyed_peers import keyed, passing, store
 from tests.runtime.peers import Replies
 
 KEY, OTHER, THIRD = Key(b"k" * 32), Key(b"o" * 32), Key(b"t" * 32)
@@ -20,9 +20,9 @@ async def test_member_that_missed_a_change_hears_of_it_though_its_stream_stays_o
     async with keyed(theirs) as peer, trio.open_nursery() as nursery:
 
         def take(data: bytes) -> None:
-            ours.ring.merge(read_answer(data)[0])
+            passing(ours).take(data)
 
-        rings = (lambda: ring_offer(ours.ring), take)
+        rings = (passing(ours).offer, take)
         asker = Asker(nursery, trio.current_time, replies.add, door=SealedDoor(ours), rings=rings)
         nursery.start_soon(asker.run)
         for number in range(6):

@@ -33,7 +33,7 @@ class End:
         self.asked: list[bytes] = []
         self.sent: list[tuple[Address, bytes]] = []
         self.said: list[str] = []
-        store = KeyStore(Path("/nonexistent/keys"), ring_of(keys)) if keys else None
+        store = KeyStore(Path("/nonexistent/keys"), ring_of(keys), MESH) if keys else None
         self.sealing: Sealing = sealing_for(
             store,
             node_id=self.node_id,
@@ -127,7 +127,7 @@ def test_later_ring_is_taken_over_from_either_side_of_an_offer_and_said() -> Non
     offered = split_exchange(old.sealing.offer())[2]
     old.sealing.on_answer(new.sealing.on_offer(offered))
     assert old.sealing.describe() == new.sealing.describe()
-    assert any("the key ring was changed by a member" in line for line in old.said)
+    assert any("the key ring was changed, as a member told" in line for line in old.said)
     assert any(
         "a restart forgets the change" in line for line in old.said
     )  # it cannot be kept here
