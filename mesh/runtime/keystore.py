@@ -11,6 +11,7 @@ whoever reads it can run commands on every member.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,7 @@ from mesh.seal.ring import KEYS_MAX, KeyRing, read_ring
 
 FILE_BYTES_MAX: Final = 65_536
 KEYS_NAME: Final = "keys"
+_KEY_AS_PATH: Final = re.compile(r"[A-Za-z0-9+/]{30,43}=")  # a path has no // within
 _MESH: Final = "mesh"
 
 
@@ -120,6 +122,10 @@ def _read_key_file(path: Path) -> tuple[KeyRing, MeshId]:
         fd = os.open(path.expanduser(), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
+        if _KEY_AS_PATH.fullmatch(str(path)):  # that is not repeated
+            raise ConfigError(
+                "the name of a key file is expected, found a key: write it to a file of mode 0600, and name that"
+            ) from error
         advice = "" if os.path.lexists(path) else f"; `mesh keygen > {path}` makes one"
         raise ConfigError(f"a key file is expected at {path}: {reason}{advice}") from error
     try:

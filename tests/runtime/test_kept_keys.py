@@ -98,3 +98,10 @@ def test_key_files_do_not_bring_more_keys_than_may_be_held(tmp_path: Path) -> No
     with pytest.raises(ConfigError, match=f"at most {KEYS_MAX} keys .* found {KEYS_MAX + 1}"):
         open_keys(data, file)
     assert list(data.iterdir()) == []
+
+
+@pytest.mark.parametrize("key", [KEY, Key(b"\xab\xff\xff\xfa" * 8), Key(bytes(range(220, 252)))])
+def test_key_in_place_of_the_name_of_its_file_is_not_repeated(key: Key) -> None:
+    with pytest.raises(ConfigError, match="found a key: write it to a file") as caught:
+        read_key_file(Path(key.to_text()))
+    assert key.to_text()[:10] not in str(caught.value)
