@@ -159,6 +159,11 @@ def advertised_address(
             f"--advertise needs an address that other hosts can send to, found {host}; name one with --advertise"
         )
     reach.check(host, f"--advertise {Address(host, port)}", "advertised")
+    if ":" not in host and ipaddress.ip_address(host).is_reserved:
+        raise ConfigError(
+            f"--advertise needs the address of one host, found {host}, which is none (240.0.0.0/4 is reserved, and "
+            "255.255.255.255 means all); name another with --advertise"
+        )
     return Address(host, port)
 
 

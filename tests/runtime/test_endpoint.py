@@ -105,6 +105,12 @@ def test_an_address_of_one_link_is_not_advertised(bound: Address) -> None:
         advertised_address(bound, advertise, (), Reach(is_loopback_only=False))
 
 
+@pytest.mark.parametrize("host", ["255.255.255.255", "240.0.0.1", "::ffff:255.255.255.255"])
+def test_an_address_of_no_single_host_is_not_advertised(host: str) -> None:
+    with pytest.raises(ConfigError, match="the address of one host"):
+        advertised_address(BOUND, (host, 1), (), Reach(is_loopback_only=False))
+
+
 @pytest.mark.parametrize("host", ["192.0.2.7", "255.255.255.255", "2001:db8::1"])
 def test_only_loopback_is_advertised_without_a_key(host: str) -> None:
     with pytest.raises(ConfigError, match="without a key only loopback may be advertised"):
