@@ -22,7 +22,7 @@ from mesh.seal.ring import KEYS_MAX, KeyRing, read_ring
 
 FILE_BYTES_MAX: Final = 65_536
 KEYS_NAME: Final = "keys"
-_KEY_AS_PATH: Final = re.compile(r"[A-Za-z0-9+/]{30,43}=")  # a path has no // within
+_KEY_AS_PATH: Final = re.compile(r"[A-Za-z0-9+/]{20,43}=")  # of several / a path keeps one
 _MESH: Final = "mesh"
 
 
