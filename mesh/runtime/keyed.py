@@ -17,7 +17,7 @@ from mesh.runtime.control import Service
 from mesh.runtime.keydesk import KeyDesk
 from mesh.runtime.keystore import KeyStore
 from mesh.runtime.port import SealedPort
-from mesh.runtime.ringpass import RingPass
+from mesh.runtime.ringpass import RingPass, read_told
 from mesh.runtime.sealed_door import SealedDoor
 from mesh.runtime.sealing import Inner, Members, Pass
 from mesh.seal.datagrams import DatagramSeal
@@ -78,7 +78,8 @@ class KeyedSealing:
         """Take over what another member knows later, and answer with the ring as it is then."""
         before = self._keys.ring.digest
         answer = self._rings.answer(data)
-        self._tell(before, "")
+        is_changed = self._keys.ring.digest != before
+        self._tell(before, read_told(answer).problem if is_changed else "")
         return answer
 
     def on_answer(self, data: bytes) -> None:

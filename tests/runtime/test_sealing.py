@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mesh.core.address import Address
+from mesh.core.events import EventKind
 from mesh.core.ids import MeshId, NodeId, low32
 from mesh.errors import CommandRefused, DecodeError
 from mesh.runtime.keyed import is_lone_ping
@@ -132,3 +133,13 @@ def test_later_ring_is_taken_over_from_either_side_of_an_offer_and_said() -> Non
         "a restart forgets the change" in line for line in old.said
     )  # it cannot be kept here
     assert all(key.to_text() not in line for line in old.said for key in (KEY, OTHER))
+
+
+def test_ring_that_was_offered_and_cannot_be_kept_is_said_where_that_is_so() -> None:
+    old, new = End(1, KEY), End(2, OTHER, KEY)
+    for end in (old, new):
+        end.sealing.note(EventKind.FOUND)
+    old.said.clear()
+    old.sealing.on_offer(split_exchange(new.sealing.offer())[2])
+    assert old.sealing.describe() == new.sealing.describe()
+    assert any("warning" in line and "a restart forgets the change" in line for line in old.said)
