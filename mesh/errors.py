@@ -64,7 +64,7 @@ class ForeignMeshError(DecodeError):
         self.ours = ours
         super().__init__(
             f"mesh {theirs:016x} is not ours ({ours:016x}): two meshes never merge by accident; "
-            "check the seed addresses and --data"
+            "check the seed addresses and --data (a host changes meshes with another data directory)"
         )
 
 

@@ -107,7 +107,10 @@ def _add_network(join: Parser) -> None:
         "--key",
         metavar="FILE",
         default=None,
-        help="the key that all members share (mesh keygen makes one); needed beyond loopback",
+        help=(
+            "the key that all members share (mesh keygen makes one), needed beyond loopback; once is enough, "
+            "the data directory keeps it"
+        ),
     )
 
 

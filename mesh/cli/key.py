@@ -27,6 +27,12 @@ _ACTIONS: Final = {
 }
 
 
+_ORDER: Final = (
+    "To change the key: `mesh key add`, then `mesh key use ID`, then `mesh key remove` the old one. Not after a "
+    "leak: whoever has the old key reads the new one as it is passed on (docs/security.md says what to do)."
+)
+
+
 def add_commands(commands: Commands) -> None:
     """Add this group's commands."""
     keygen = add_command(
@@ -36,6 +42,7 @@ def add_commands(commands: Commands) -> None:
         "file", metavar="FILE", nargs="?", help="write it there, readable by you alone"
     )
     key = add_command(commands, "key", run_key, "list or change the keys of a running mesh")
+    key.epilog = _ORDER
     key.add_argument(
         "action", metavar="ACTION", choices=tuple(_ACTIONS), help="list, add, use or remove"
     )
@@ -134,8 +141,10 @@ def _read(text: str) -> str:
 
 
 def _lines(report: dict[str, Any]) -> list[str]:
-    lines = []
     members = report["members"]
+    lines = [
+        f"added {name}; when every member holds it: mesh key use {name}" for name in report["added"]
+    ]
     for key in report["keys"]:
         use = "seals" if key["seals"] else "opens"
         count = sum(key["id"] in member["keys"] for member in members)

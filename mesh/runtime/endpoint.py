@@ -6,8 +6,10 @@ How far that may be is for `mesh.runtime.reach` to say.
 from __future__ import annotations
 
 import errno
+import fcntl
 import ipaddress
 import socket
+import struct
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +19,7 @@ from mesh.errors import ConfigError, TransportError
 from mesh.runtime.reach import Reach
 
 _TRIES_MAX: Final = 32
+_SIOCGIFADDR: Final = 0x8915
 _BACKLOG: Final = 1_024
 """Connections that wait to be accepted. Beyond it the system drops a newcomer's first packet, and a member
 that comes among a crowd of strangers would try again after a second only."""
@@ -179,4 +182,32 @@ def _outgoing_host(bound_host: str, seeds: tuple[str, ...]) -> str:
                 found = numeric_host(probe.getsockname()[0])
             if found is not None:
                 return found
-    return bound_host
+    return _only_host(bound_host)
+
+
+def _only_host(bound_host: str) -> str:
+    """Return this host's one address beside loopback: without a route the kernel names none.
+
+    Raises:
+        ConfigError: there are several, or none.
+    """
+    found = sorted({address for address in map(_address_of, socket.if_nameindex()) if address})
+    if len(found) == 1:
+        return found[0]
+    what = f"{len(found)}: {', '.join(found)}" if found else "none"
+    raise ConfigError(
+        f"bound to all addresses of this host ({bound_host}), the one that others send to is expected to be clear, "
+        f"found no route to tell it by, and of addresses {what}; name one with --advertise"
+    )
+
+
+def _address_of(interface: tuple[int, str]) -> str | None:
+    """Return the IPv4 address of an interface; None: it has none, or is loopback."""
+    request = struct.pack("256s", interface[1].encode()[:15])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
+        except OSError:
+            return None
+    host = socket.inet_ntoa(answer[20:24])
+    return None if ipaddress.ip_address(host).is_loopback else host

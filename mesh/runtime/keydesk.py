@@ -93,9 +93,12 @@ class KeyDesk:
                     "the keys of this node are not known to be the mesh's yet: a living member that has them is "
                     "expected to answer; try again in a moment, or start all members with one key file"
                 )
+            before = {key.name for key in self._keys.ring}
             problem = await _CHANGES[what](self, self._keys, text, is_forced)
             holders = await self._pass_on()
-        await client.ok(self._report(self._keys, holders, problem))
+        report = self._report(self._keys, holders, problem)
+        known = {key["id"] for key in report["keys"]}
+        await client.ok({**report, "added": sorted(known - before)})
 
     async def settle(self) -> bool:
         """Try to let this node's ring count in its mesh (see `ringpass`); say whether it does."""

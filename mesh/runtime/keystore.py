@@ -126,7 +126,11 @@ def _read_key_file(path: Path) -> tuple[KeyRing, MeshId]:
             raise ConfigError(
                 "the name of a key file is expected, found a key: write it to a file of mode 0600, and name that"
             ) from error
-        advice = "" if os.path.lexists(path) else f"; `mesh keygen > {path}` makes one"
+        advice = (
+            ""
+            if os.path.lexists(path)
+            else "; copy it from a member (the first host makes it, with `mesh keygen FILE`)"
+        )
         raise ConfigError(f"a key file is expected at {path}: {reason}{advice}") from error
     try:
         info = os.fstat(fd)

@@ -60,7 +60,7 @@ class Resolver:
             found = ", ".join(a.host for a in addresses if a not in within)
             self._say(
                 f"seed {seed} stands for {found}, which is not loopback: without a key nothing is sent there; "
-                "name seeds on this host"
+                "join with the key file of a member (--key FILE)"
             )
         return within[:SEED_ADDRESSES_MAX]
 
