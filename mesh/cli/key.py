@@ -36,7 +36,7 @@ _ORDER: Final = (
 def add_commands(commands: Commands) -> None:
     """Add this group's commands."""
     keygen = add_command(
-        commands, "keygen", run_keygen, "make a key for a mesh: mesh keygen > mesh.key"
+        commands, "keygen", run_keygen, "make a key for a mesh: mesh keygen mesh.key"
     )
     keygen.add_argument(
         "file", metavar="FILE", nargs="?", help="write it there, readable by you alone"

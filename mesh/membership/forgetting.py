@@ -93,7 +93,7 @@ class Forgetting:
             )
         return (
             f"{member.name} is alive: only a member that is dead or has left is forgotten; "
-            "`mesh leave` on its host lets it go"
+            "`mesh leave` on its host lets it go; if that host is off, try again when it has been declared dead"
         )
 
 

@@ -27,6 +27,7 @@ from typing import Any, Final
 from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id, id_of
 from mesh.core.limits import BOOT_MAX
 from mesh.errors import DataDirectoryError, LocalProtocolError
+from mesh.runtime.replacing import replace_file
 
 FORMAT: Final = 1
 BOOTS_SPARE: Final = 65_536
@@ -197,28 +198,9 @@ def _write_identity(path: Path, node_id: NodeId, boot: int, mesh_id: MeshId) -> 
         "boot": boot,
         "mesh_id": format_id(mesh_id) if mesh_id else "",
     }
-    fresh = path / "identity.new"
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        flags |= os.O_NOFOLLOW | os.O_NONBLOCK  # whoever put a pipe there is not waited for
-        fd = os.open(fresh, flags, 0o600)
-        try:
-            _write_all(fd, json.dumps(body).encode() + b"\n")
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        fresh.rename(path / "identity")
-        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        replace_file(path / "identity", json.dumps(body).encode() + b"\n")
     except OSError as error:
         raise _unusable(
             path, "a directory that keeps what is written is expected", error
         ) from error
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]

@@ -18,6 +18,7 @@ from typing import Final
 
 from mesh.core.ids import NO_MESH, MeshId, format_id, id_of
 from mesh.errors import ConfigError, DataDirectoryError
+from mesh.runtime.replacing import replace_file
 from mesh.seal.ring import KEYS_MAX, KeyRing, read_ring
 
 FILE_BYTES_MAX: Final = 65_536
@@ -56,7 +57,7 @@ class KeyStore:
         self._is_unsaved = True
         try:
             text = f"{self.ring.to_text()}{_MESH} {format_id(self.mesh_id)}\n"
-            write_private(self._path, text.encode("ascii"))
+            replace_file(self._path, text.encode("ascii"))
         except OSError as error:
             return (
                 f"{self._path.name} cannot be written ({error.strerror}): a restart forgets the change; "
@@ -168,25 +169,3 @@ def _parse(text: str) -> tuple[KeyRing, MeshId]:
         raise ConfigError("one mesh id of 16 hex digits is expected in the key file's line of it")
     others = [line for line in lines if line.split()[:1] != [_MESH]]
     return read_ring("\n".join(others)), MeshId(mesh_id)
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Replace a file as a whole, durably, readable by its owner alone. Raises OSError."""
-    fresh = path.with_name(f"{path.name}.new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    flags |= os.O_NOFOLLOW | os.O_NONBLOCK  # whoever put a pipe there is not waited for
-    fd = os.open(fresh, flags, 0o600)
-    try:
-        os.fchmod(fd, 0o600)
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    fresh.rename(path)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

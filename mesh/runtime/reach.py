@@ -38,7 +38,7 @@ class Reach:
         if not self.covers(host):
             raise ConfigError(
                 f"{what}: without a key only loopback may be {verb} (127.0.0.1 or ::1), since to join is to run "
-                f"commands; found {host}: give the members a key (mesh keygen > mesh.key, mesh join --key mesh.key)"
+                f"commands; found {host}: give the members a key (mesh keygen mesh.key, mesh join --key mesh.key)"
             )
 
 

@@ -21,10 +21,10 @@ from mesh.core.effects import Remember
 from mesh.core.ids import NAME_CHARS_MAX, MeshId, NodeId, format_id, id_of
 from mesh.core.known import KnownMember
 from mesh.core.limits import REMEMBERED_MAX
+from mesh.runtime.replacing import replace_file
 
 FORMAT: Final = 1
 FILE: Final = "members"
-FRESH: Final = "members.new"
 _BYTES_MAX: Final = 1 << 20  # what 1,000 members need, twice over
 
 Say = Callable[[str], None]
@@ -72,7 +72,7 @@ class Snapshot:
         }
         data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
         try:
-            _replace(self._path, data)
+            replace_file(self._path / FILE, data, is_durable=False)
         except OSError as error:
             if not self._is_failing:
                 self._is_failing = True
@@ -95,15 +95,6 @@ def _read(file: Path) -> bytes:
     if len(data) > _BYTES_MAX:
         raise ValueError(f"at most {_BYTES_MAX} bytes are expected, found more")
     return data
-
-
-def _replace(path: Path, data: bytes) -> None:
-    fresh = path / FRESH
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    flags |= os.O_NOFOLLOW | os.O_NONBLOCK  # whoever put a pipe there is not waited for
-    with os.fdopen(os.open(fresh, flags, 0o600), "wb") as opened:
-        opened.write(data)
-    fresh.rename(path / FILE)
 
 
 def _parse(data: bytes) -> tuple[MeshId, tuple[KnownMember, ...]]:

@@ -10,7 +10,8 @@ import pytest
 import trio
 
 from mesh.errors import ConfigError, DataDirectoryError
-from mesh.runtime.keystore import KEYS_NAME, KeyStore, open_keys, read_key_file, write_private
+from mesh.runtime.keystore import KEYS_NAME, KeyStore, open_keys, read_key_file
+from mesh.runtime.replacing import replace_file
 from mesh.runtime.settings import AgentSettings
 from mesh.seal.key import Key
 from mesh.seal.ring import KEYS_MAX, KeyRing, ring_of
@@ -73,14 +74,14 @@ async def test_pipe_in_the_way_of_a_new_ring_holds_up_nobody(tmp_path: Path) -> 
     os.mkfifo(tmp_path / f"{KEYS_NAME}.new")
     write = trio.to_thread.run_sync
     with trio.fail_after(10), pytest.raises(OSError, match="No such device"):
-        await write(write_private, tmp_path / KEYS_NAME, b"secret", abandon_on_cancel=True)
+        await write(replace_file, tmp_path / KEYS_NAME, b"secret", abandon_on_cancel=True)
 
 
 def test_key_file_that_cannot_be_read_to_its_end_is_told_in_plain_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "mesh.key"
-    write_private(path, KEY.to_text().encode())
+    replace_file(path, KEY.to_text().encode())
 
     def broken(_fd: int, *_: object, **__: object) -> object:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -94,7 +95,7 @@ def test_key_files_do_not_bring_more_keys_than_may_be_held(tmp_path: Path) -> No
     file, data = tmp_path / "mesh.key", tmp_path / "data"
     data.mkdir()
     many = [Key(bytes([i]) * 32) for i in range(KEYS_MAX + 1)]
-    write_private(file, "\n".join(key.to_text() for key in many).encode())
+    replace_file(file, "\n".join(key.to_text() for key in many).encode())
     with pytest.raises(ConfigError, match=f"at most {KEYS_MAX} keys .* found {KEYS_MAX + 1}"):
         open_keys(data, file)
     assert list(data.iterdir()) == []

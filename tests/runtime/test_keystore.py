@@ -12,7 +12,8 @@ import pytest
 
 from mesh.core.ids import NO_MESH, MeshId
 from mesh.errors import ConfigError, DataDirectoryError
-from mesh.runtime.keystore import FILE_BYTES_MAX, KEYS_NAME, open_keys, read_key_file, write_private
+from mesh.runtime.keystore import FILE_BYTES_MAX, KEYS_NAME, open_keys, read_key_file
+from mesh.runtime.replacing import replace_file
 from mesh.seal.key import Key
 from mesh.seal.ring import KeyRing, ring_of
 
@@ -157,14 +158,14 @@ def test_file_that_gives_up_all_keys_of_the_directory_does_not_leave_the_node_wi
     tmp_path: Path,
 ) -> None:
     data = data_dir(tmp_path)
-    write_private(data / KEYS_NAME, rotated().to_text().encode())
+    replace_file(data / KEYS_NAME, rotated().to_text().encode())
     other = ring_of([KEY, OTHER])
     for _ in range(2):  # stamps above those of the directory
         other.use(OTHER.key_id)
         other.use(KEY.key_id)
     other.remove(OTHER.key_id)
     file = tmp_path / "mesh.key"
-    write_private(file, other.to_text().replace("key 0", "key 1").encode())
+    replace_file(file, other.to_text().replace("key 0", "key 1").encode())
     found = open_keys(data, file)
     assert found is not None
     assert list(found.ring) == [OTHER]
@@ -284,11 +285,11 @@ def test_writing_follows_no_link_and_leaves_a_file_for_its_owner_alone(tmp_path:
     precious.write_text("kept")
     (tmp_path / "keys.new").symlink_to(precious)
     with pytest.raises(OSError, match=r"symbolic|loop|Too many"):
-        write_private(tmp_path / "keys", b"secret")
+        replace_file(tmp_path / "keys", b"secret")
     assert precious.read_text() == "kept"
     (tmp_path / "keys.new").unlink()
     (tmp_path / "keys.new").write_text("left by a crash")
     (tmp_path / "keys.new").chmod(0o666)
-    write_private(tmp_path / "keys", b"secret")
+    replace_file(tmp_path / "keys", b"secret")
     assert stat.S_IMODE((tmp_path / "keys").stat().st_mode) == 0o600
     assert (tmp_path / "keys").read_bytes() == b"secret"

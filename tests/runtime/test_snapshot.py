@@ -145,11 +145,12 @@ def test_a_full_disk_is_said_once_and_again_when_it_is_over(
 ) -> None:
     stage.write(ADA)
 
-    def refuse(_path: Path, _data: bytes) -> None:
+    def refuse(_path: Path, _data: bytes, *, is_durable: bool) -> None:
+        assert not is_durable, "an idle disk is not worth whom a node knew"
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_replace", refuse)
+        patch.setattr(module, "replace_file", refuse)
         stage.write(BOB)
         stage.write(BOB)
     assert len(stage.said) == 1
