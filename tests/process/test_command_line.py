@@ -18,6 +18,7 @@ Mesh: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
 ROUNDS = 15
 
 
+@pytest.mark.measured
 def test_help_takes_less_than_six_times_bare_python() -> None:
     def took_s(*arguments: str) -> float:
         began = time.perf_counter()
