@@ -44,6 +44,40 @@ class StartExchange:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenLifeline:
+    """Open a stream of its own, send one request on it, and keep it: nothing more is ever sent.
+
+    The driver answers with `handle_line`: `LineKept` when the request was answered, and once `LineLost`
+    when the stream could not be opened, was not answered in time, or ended.
+    """
+
+    lifeline_id: int
+    to: Address
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CloseLifeline:
+    """Close a lifeline that this node opened; nothing more is reported of it."""
+
+    lifeline_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeepOpen:
+    """Keep the stream that the request just answered came on, for `source`; its end is reported by `HungUp`."""
+
+    source: Address
+
+
+@dataclass(frozen=True, slots=True)
+class HangUp:
+    """Close a stream that was kept; nothing more is reported of it."""
+
+    source: Address
+
+
+@dataclass(frozen=True, slots=True)
 class Resolve:
     """Find the numeric addresses of a seed as the user wrote it (``host:port``).
 
@@ -135,6 +169,10 @@ class Stop:
 Effect: TypeAlias = (
     SendDatagram
     | StartExchange
+    | OpenLifeline
+    | CloseLifeline
+    | KeepOpen
+    | HangUp
     | Resolve
     | Persist
     | Remember

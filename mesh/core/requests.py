@@ -1,7 +1,7 @@
 """What a machine asks of other nodes, before it is bytes.
 
-Machines below the node return `Ask` and `Tell` beside effects; the node turns them into
-`StartExchange` and `SendDatagram`, and hands the answer back under the asker's own tag.
+Machines below the node return `Ask`, `Tell` and `Dial` beside effects; the node turns them into
+`StartExchange`, `SendDatagram` and `OpenLifeline`, and hands the answer back under the asker's own tag.
 """
 
 from __future__ import annotations
@@ -36,4 +36,13 @@ class Tell:
     message: object
 
 
-Outgoing: TypeAlias = Effect | Ask | Tell
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """One request on a stream of its own, which is kept open: a lifeline."""
+
+    to: Address
+    message: object
+    lifeline_id: int
+
+
+Outgoing: TypeAlias = Effect | Ask | Tell | Dial

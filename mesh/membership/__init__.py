@@ -8,6 +8,8 @@ Where each part of the protocol lives:
 - the failure detector: `probe_order` whom to ping next · `prober` ping, pings through others, over TCP,
   nacks · `suspicion` how long a suspect has · `awareness` the own health score · `vigil` pauses and lag
   of this node · `doubt` when it had better not judge alone · `lifeguard` which of these are at work
+- evidence: `observers` who observes whom · `lifelines` this node's own, kept open to its observers ·
+  `evidence` what the end of another's means · `lines` both ends
 - news: `rumours` applying it · `refutation` what is said of this node itself · `dissemination` what is
   still to be told · `gossip` when, and to whom · `outbox` filling packets · `observed` how a change
   reads as an event · `flaps` members that come and go

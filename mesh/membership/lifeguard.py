@@ -43,6 +43,9 @@ class LifeguardConfig:
     checks_deaths: bool = True
     """A death told of a member that was no suspect here, or only just, is a suspicion first, for a moment."""
 
+    lifelines: int = 4
+    """How many observers a member keeps an idle stream to, whose end tells them at once of its crash. 0 to 16."""
+
     hastens_probes: bool = True
     """A few of those who hear of a suspicion probe the suspect next, in place of another member."""
 
@@ -59,11 +62,16 @@ def plain_swim() -> LifeguardConfig:
         has_self_doubt=False,
         checks_deaths=False,
         hastens_probes=False,
+        lifelines=0,
     )
 
 
 def paper() -> LifeguardConfig:
     """Return SWIM with Lifeguard, and nothing of ours."""
     return LifeguardConfig(
-        has_pause_awareness=False, has_self_doubt=False, checks_deaths=False, hastens_probes=False
+        has_pause_awareness=False,
+        has_self_doubt=False,
+        checks_deaths=False,
+        hastens_probes=False,
+        lifelines=0,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mesh.core.address import Address
 from mesh.core.ids import NO_NODE, NodeId
 from mesh.wire.records import Card, Cause, Rank, Standing, State, Vitals
-from mesh.wire.swim_messages import Forget
+from mesh.wire.swim_messages import Dead, Forget
 
 AGE_S_MAX = 0xFFFF_FFFF
 RTT_SMOOTHING = 0.125
@@ -67,6 +67,10 @@ class Member:
         return Standing(
             self.boot, self.incarnation, state, cause, age_s, self.card_bytes, by=self.by
         )
+
+    def verdict(self, cause: Cause, accuser: NodeId) -> Dead:
+        """Return the verdict of death on this member's session."""
+        return Dead(self.node_id, self.boot, self.incarnation, cause, accuser)
 
     def tombstone(self, now: float) -> Forget:
         """Return what to tell another member of this one, which is forgotten."""

@@ -124,4 +124,4 @@ class Merging:
             return member.tombstone(now)
         if member.state is State.LEFT:
             return Left(member.node_id, member.boot, member.incarnation)
-        return self._rumours.verdict_on(member, member.cause)
+        return member.verdict(member.cause, self._rumours.own_id)

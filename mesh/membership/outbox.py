@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from mesh.core.address import Address
 from mesh.core.effects import Effect, SendDatagram
 from mesh.core.ids import NodeId
-from mesh.core.requests import Ask, Outgoing
+from mesh.core.requests import Ask, Dial, Outgoing
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.identity import Identity
 from mesh.membership.table import MemberTable
@@ -56,6 +56,10 @@ class Outbox:
     ) -> None:
         """Start an exchange; `may_be_foreign`: the reply may come from another mesh, or from none."""
         self._out.append(Ask(to, message, tag, timeout_s, may_be_foreign))
+
+    def dial(self, to: Address, message: object, lifeline_id: int) -> None:
+        """Open a lifeline."""
+        self._out.append(Dial(to, message, lifeline_id))
 
     def do(self, effect: Effect) -> None:
         """Add an effect as it is."""

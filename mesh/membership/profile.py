@@ -110,6 +110,7 @@ class SwimConfig:
                 0 < self.news_delay_s <= self.gossip_interval_s,
                 "news_delay_s must not exceed gossip_interval_s",
             ),
+            (0 <= self.lifeguard.lifelines <= 16, "lifelines must lie between 0 and 16"),
             (0 <= self.indirect_probes <= 8, "indirect_probes must lie between 0 and 8"),
             (self.lifeguard.suspicion_factor >= 1, "suspicion_factor must be at least 1"),
             (1 <= self.gossip_fanout <= 8, "gossip_fanout must lie between 1 and 8"),

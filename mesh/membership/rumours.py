@@ -162,12 +162,14 @@ class Rumours:
         if rival is not None:
             self._outbox.do(Emit(name_conflict(card, State.ALIVE, rival)))
 
-    def suspect(self, now: float, member: Member, evidence: tuple[str, ...]) -> None:
-        """Suspect a member that answered no probe, at a bounded pace: a silent mesh is probed again anyway."""
+    def suspect(
+        self, now: float, member: Member, evidence: tuple[str, ...], *, seen: int = 0
+    ) -> None:
+        """Suspect a member, at a bounded pace: a silent mesh is probed again anyway. `seen`: see the message."""
         if not self.pace.allows(now):
             return
         me = self._identity.node_id
-        message = Suspect(member.node_id, member.boot, member.incarnation, me)
+        message = Suspect(member.node_id, member.boot, member.incarnation, me, seen)
         self._on_verdict(now, message, (State.SUSPECT, Cause.NONE), evidence, me)
 
     def bury(self, now: float, suspected: Suspected) -> None:
@@ -181,14 +183,14 @@ class Rumours:
         evidence: tuple[str, ...] = (waited, by)
         if suspected.told_by is not None:
             evidence += (f"declared dead by {self.name_of(suspected.told_by)}",)
-        message = self.verdict_on(member, Cause.SILENT)
+        message = member.verdict(Cause.SILENT, self.own_id)
         evidence += tuple(text for text in suspected.evidence if text not in evidence)
         self._on_verdict(now, message, (State.DEAD, Cause.SILENT), evidence, message.accuser)
 
-    def verdict_on(self, member: Member, cause: Cause) -> Dead:
-        """Return the verdict of death on a member's session."""
-        me = self._identity.node_id
-        return Dead(member.node_id, member.boot, member.incarnation, cause, me)
+    def declare(self, now: float, member: Member, cause: Cause, evidence: tuple[str, ...]) -> None:
+        """Declare a member dead for more reason than silence."""
+        message = member.verdict(cause, self.own_id)
+        self._on_verdict(now, message, (State.DEAD, cause), evidence, message.accuser)
 
     def note(
         self,

@@ -19,9 +19,11 @@ from mesh.errors import LocalProtocolError
 from mesh.membership.awareness import Awareness
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.entrance import Entrance
+from mesh.membership.evidence import TAG as LOOK
 from mesh.membership.forgetting import Forgetting
 from mesh.membership.gossip import Gossip
 from mesh.membership.identity import Identity
+from mesh.membership.lines import Lines
 from mesh.membership.member import Change
 from mesh.membership.outbox import Outbox
 from mesh.membership.probe_order import ProbeOrder
@@ -42,6 +44,7 @@ from mesh.wire.swim_messages import (
     Forget,
     Join,
     Left,
+    Lifeline,
     Nack,
     Ping,
     PingReq,
@@ -59,7 +62,7 @@ class Swim:
     """The membership of one node."""
 
     DATAGRAMS: Final = frozenset({Ping, PingReq, Ack, Nack, Alive, Suspect, Dead, Left, Forget})
-    REQUESTS: Final = frozenset({Join, Ping, Reached, SyncRoot, SyncOffer})
+    REQUESTS: Final = frozenset({Join, Ping, Lifeline, Reached, SyncRoot, SyncOffer})
 
     def __init__(
         self,
@@ -109,7 +112,7 @@ class Swim:
         self.forgetting = Forgetting(table, self.rumours)
         self._on_datagram: dict[type, Any] = {
             Alive: self.rumours.on_alive,
-            Suspect: self.rumours.on_suspect,
+            Suspect: self.lines.on_suspect,
             Dead: self.rumours.on_dead,
             Left: self.rumours.on_left,
             Forget: self.rumours.on_forget,
@@ -130,6 +133,15 @@ class Swim:
         self._gossip = Gossip(config=config, table=table, news=news, outbox=outbox, rng=rng)
         self._sync = Sync(
             config=config, table=table, rumours=self.rumours, news=news, outbox=outbox, rng=rng
+        )
+        self.lines = Lines(
+            config=config,
+            identity=self.identity,
+            table=table,
+            outbox=outbox,
+            rumours=self.rumours,
+            gossip=self._gossip,
+            rng=rng,
         )
         self._entrance = Entrance(
             config=config,
@@ -231,6 +243,8 @@ class Swim:
         elif tag[0] == "fallback":
             if isinstance(message, Ack):
                 self._prober.on_ack(now, sender, message)
+        elif tag[0] == LOOK:
+            self.lines.evidence.handle_reply(now, tag, reply)
         elif self._entrance.handle_reply(now, sender, tag, reply):
             self._begin(now)
             greeting = Alive(self.identity.card_bytes)
@@ -256,6 +270,7 @@ class Swim:
         self._prober.stop()
         self._sync.stop()
         self._reconnect.stop()
+        self.lines.own.stop()
         self._leave_reason = reason
         self._leave_at = now
         if self.identity.mesh_id != NO_MESH and self.table.living:
@@ -282,11 +297,12 @@ class Swim:
         if self._leave_at is None:
             self._vigil.judge(now)
         self._sync.handle_timeout(now)
+        self.lines.own.handle_timeout(now)
         dead, forgotten = self._reconnect.handle_timeout(now)
         if isinstance(dead, KnownMember):
             self._outbox.send(dead.address, Ping(0, low32(dead.node_id), 0))
         elif dead is not None:
-            self._prober.ping_once(dead, self.rumours.verdict_on(dead, dead.cause))
+            self._prober.ping_once(dead, dead.verdict(dead.cause, self.identity.node_id))
         for node_id in forgotten:
             self.table.remove(node_id)
         self._gossip.handle_timeout(now)
@@ -300,6 +316,7 @@ class Swim:
             self._prober.next_deadline(),
             None if self._leave_at is not None else self.rumours.suspicions.next_deadline(),
             self._sync.next_deadline(),
+            self.lines.own.next_deadline(),
             self._reconnect.next_deadline(),
             self._gossip.next_deadline(),
             self.rumours.refutation.next_deadline(),
@@ -361,7 +378,7 @@ class Swim:
             return (member.tombstone(now),)
         if member is None or member.state is not State.DEAD:
             return ()
-        return (self.rumours.verdict_on(member, member.cause),)
+        return (member.verdict(member.cause, self.identity.node_id),)
 
     def _meet(self, now: float, sender: NodeId, source: Address) -> None:
         """Compare notes with somebody who speaks but is unknown or thought gone."""
@@ -376,6 +393,8 @@ class Swim:
         if self._leave_at is None:
             self._reconnect.arm(now)
             self._entrance.note(now, self.rumours.changes)
+            if not self._entrance.is_seeking:
+                self.lines.follow(now)
         self._gossip.hurry(now)
         self._due = self.next_timeout()
         return self._outbox.take()

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from mesh.core.address import Address
 from mesh.core.effects import Effect
+from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent
 from mesh.errors import TransportError
 from mesh.node.commands import Command
@@ -33,6 +34,9 @@ class NodeFace(Protocol):
         self, now: float, exchange_id: int, reply: bytes | TransportError, /
     ) -> list[Effect]:
         """Take the outcome of a `StartExchange`."""
+
+    def handle_line(self, now: float, event: LineEvent, /) -> list[Effect]:
+        """Take what became of a stream that is kept open."""
 
     def handle_resolved(
         self, now: float, seed: str, addresses: tuple[Address, ...], /

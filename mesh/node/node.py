@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from mesh.core.address import Address
-from mesh.core.effects import Answer, Effect, SendDatagram, StartExchange, Stop
+from mesh.core.effects import Answer, Effect, OpenLifeline, SendDatagram, StartExchange, Stop
 from mesh.core.ids import NO_MESH, NodeId
+from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent
-from mesh.core.requests import Ask, Outgoing, Tell
+from mesh.core.requests import Ask, Dial, Outgoing, Tell
 from mesh.core.rng import stream
 from mesh.errors import DecodeError, ForeignMeshError, TransportError, VersionError
 from mesh.membership.identity import Identity
@@ -37,7 +38,7 @@ from mesh.wire.packet import (
     encode_packet,
 )
 from mesh.wire.records import Card, Vitals
-from mesh.wire.swim_messages import Join, Ping, Refused
+from mesh.wire.swim_messages import Join, Lifeline, Ping, Refused
 from mesh.work.commands import Submit, WorkCommand
 from mesh.work.config import WorkConfig
 from mesh.work.work import Work
@@ -83,6 +84,7 @@ class Node:
             unix_offset_s=config.unix_offset_s,
             config=work_config,
         )
+        self.take_watch = self._work.take_watch
         self._departure = Departure(work_config.stop_grace_s)
         self._boot = config.boot
         self._exchanges = Exchanges()
@@ -121,7 +123,7 @@ class Node:
         return self._settle(now, outputs)
 
     def handle_request(
-        self, now: float, _source: Address, data: bytes
+        self, now: float, source: Address, data: bytes
     ) -> tuple[bytes, list[Effect]]:
         """Answer a request that came on a stream.
 
@@ -136,7 +138,7 @@ class Node:
                 return self._packet(refusal), []
             if self._is_stopped:
                 return b"", []
-            reply, outputs = self._answer(now, packet, message)
+            reply, outputs = self._answer(now, source, packet)
         except VersionError as error:
             self._count(error)
             return self._packet(Refused("version", str(error))), []
@@ -167,6 +169,13 @@ class Node:
         if self._is_stopped:
             return []
         return self._settle(now, self._swim.handle_resolved(now, seed, addresses))
+
+    def handle_line(self, now: float, event: LineEvent) -> list[Effect]:
+        """Take what became of a stream that is kept open."""
+        if self._is_stopped:
+            return []
+        self._swim.lines.handle(now, event)
+        return self._settle(now, self._swim.handle_timeout(now))
 
     def handle_process(self, now: float, event: ProcessEvent) -> list[Effect]:
         """Take output, or the end, of a run that this node started."""
@@ -212,10 +221,6 @@ class Node:
         )
         return min((at for at in deadlines if at is not None), default=None)
 
-    def take_watch(self, watcher_id: int) -> tuple[list[tuple[int, bytes]], dict[str, Any] | None]:
-        """Take what a watcher has not seen: pieces of (stream, data), and the task once it has ended."""
-        return self._work.take_watch(watcher_id)
-
     def view(self, now: float) -> View:
         """Return what people and programs see of this node and its mesh."""
         counters = {
@@ -245,7 +250,11 @@ class Node:
 
     # Inside.
 
-    def _answer(self, now: float, packet: Packet, message: Any) -> tuple[Any, list[Outgoing]]:  # noqa: ANN401 - any message of the wire
+    def _answer(self, now: float, source: Address, packet: Packet) -> tuple[object, list[Outgoing]]:
+        message = packet.messages[0]
+        if isinstance(message, Lifeline):
+            reply = self._swim.lines.evidence.on_lifeline(packet.sender, source, message)
+            return reply, self._swim.handle_timeout(now)
         if type(message) in Swim.REQUESTS:
             return self._swim.handle_request(now, packet.sender, message, packet.mesh_id)
         if type(message) not in Work.REQUESTS:
@@ -345,6 +354,9 @@ class Node:
                     continue
                 data = self._packet(output.message)
                 effects.append(StartExchange(exchange_id, output.to, data, output.timeout_s))
+            elif isinstance(output, Dial):
+                data = self._packet(output.message)
+                effects.append(OpenLifeline(output.lifeline_id, output.to, data))
             elif isinstance(output, Tell):
                 self._budget.add(output.to, encode_message(output.message))
             elif isinstance(output, Stop):

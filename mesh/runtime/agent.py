@@ -23,6 +23,7 @@ from mesh.core.address import Address
 from mesh.core.effects import Stop
 from mesh.core.events import Event
 from mesh.core.ids import format_id
+from mesh.core.lines import HungUp
 from mesh.node.commands import Leave
 from mesh.node.config import NodeConfig
 from mesh.node.node import Node
@@ -36,6 +37,7 @@ from mesh.runtime.endpoint import Endpoint, advertised_address, open_endpoint
 from mesh.runtime.eventlog import EventLog
 from mesh.runtime.executor import Executor
 from mesh.runtime.keystore import KeyStore, open_keys
+from mesh.runtime.lifelines import LifelineKeeper
 from mesh.runtime.listener import Listener
 from mesh.runtime.reach import Reach
 from mesh.runtime.resolver import Resolver
@@ -168,6 +170,7 @@ class Agent:
                     Hands(
                         send=send,
                         exchange=asker.ask,
+                        keep_line=self._lifelines(nursery, listener, reach).carry_out,
                         resolve=resolver.resolve,
                         persist=self._data.persist,
                         remember=self._snapshot.write,
@@ -193,7 +196,7 @@ class Agent:
         return stop
 
     def _listener(self, endpoint: Endpoint, deafness: Deafness) -> Listener:
-        return Listener(
+        listener = Listener(
             endpoint.tcp,
             self._clock,
             self._driver.handle_request,
@@ -201,6 +204,18 @@ class Agent:
             deafness=deafness,
             door=self._sealing.door,
             on_ring=self._sealing.on_offer,
+        )
+        listener.on_hang_up = lambda source: self._driver.handle_line(HungUp(source))
+        return listener
+
+    def _lifelines(self, nursery: trio.Nursery, listener: Listener, reach: Reach) -> LifelineKeeper:
+        return LifelineKeeper(
+            nursery,
+            self._driver.handle_line,
+            door=self._sealing.door,
+            reach=reach,
+            keep=listener.keep,
+            hang_up=listener.hang_up,
         )
 
     def _services(self, counters: list[Mapping[str, int]]) -> Services:

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 from weakref import WeakValueDictionary
 
 import trio
@@ -27,6 +27,7 @@ import trio
 from mesh.core import effects as fx
 from mesh.core.address import Address
 from mesh.core.events import Event
+from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent
 from mesh.errors import CommandRefused, DataDirectoryError, LocalProtocolError, TransportError
 from mesh.node.commands import Command, SetLoad
@@ -43,12 +44,16 @@ TIMEOUT_BUGS_MAX: Final = 10
 BUGS_SAID_MAX: Final = 32
 
 
+LineEffect: TypeAlias = fx.OpenLifeline | fx.CloseLifeline | fx.KeepOpen | fx.HangUp
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hands:
     """What carries the effects out. None of them waits."""
 
     send: Callable[[Address, bytes], None]
     exchange: Callable[[fx.StartExchange], None]
+    keep_line: Callable[[LineEffect], None]
     resolve: Callable[[str], None]
     persist: Callable[[Mapping[str, int]], None]
     remember: Callable[[fx.Remember], None]
@@ -149,6 +154,14 @@ class Driver:
                 self._apply(self._node.handle_exchange(self._tick(), exchange_id, reply))
             except Exception as error:  # noqa: BLE001 - no reply kills a node
                 self._survive(f"the reply to exchange {exchange_id}", error)
+
+    def handle_line(self, event: LineEvent) -> None:
+        """Hand on what became of a stream that is kept open."""
+        if self._stop is None:
+            try:
+                self._apply(self._node.handle_line(self._tick(), event))
+            except Exception as error:  # noqa: BLE001 - no stream kills a node
+                self._survive(f"{type(event).__name__}", error)
 
     def handle_resolved(self, seed: str, addresses: tuple[Address, ...]) -> None:
         """Hand on what a seed's name stands for."""
@@ -294,6 +307,8 @@ class Driver:
                 hands.send(to, data)
             case fx.StartExchange():
                 hands.exchange(effect)
+            case fx.OpenLifeline() | fx.CloseLifeline() | fx.KeepOpen() | fx.HangUp():
+                hands.keep_line(effect)
             case fx.Resolve(seed):
                 hands.resolve(seed)
             case fx.Persist(values):

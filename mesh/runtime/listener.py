@@ -10,6 +10,7 @@ shuts out others of its kind, and no member. A broken frame costs its own connec
 from __future__ import annotations
 
 import errno
+import math
 import socket
 from collections import Counter
 from collections.abc import Callable
@@ -81,6 +82,7 @@ class _Connection:
     held_bytes: int = 0
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     passage: Passage | None = None
+    is_kept: bool = False  # silent by intent: only its end means anything
 
 
 class Listener:
@@ -102,6 +104,9 @@ class Listener:
         on_ring: OnRing | None = None,
     ) -> None:
         """`on_ring` answers a ring offered on a sealed stream."""
+        self.on_hang_up: Callable[[Address], None] | None = None
+        """Hears of the end of a connection that is kept."""
+
         self.counters = {
             "sent_frames": 0,
             "sent_frame_bytes": 0,
@@ -122,6 +127,7 @@ class Listener:
         self._deafness = deafness or Deafness()
         self._door = door or PlainDoor()
         self._on_ring = on_ring
+        self._kept: dict[Address, _Connection] = {}
         self._paces: dict[str, Pace] = {}
         self._connections: dict[_Connection, None] = {}  # in the order of arrival
         self._per_host: Counter[str] = Counter()
@@ -162,6 +168,19 @@ class Listener:
             self._paces[host] = pace
         return not pace.allows(self._clock())
 
+    def keep(self, source: Address) -> None:
+        """Keep the connection from `source` for as long as its other end does, whatever it is silent."""
+        for connection in self._connections:
+            if connection.source == source:
+                self._kept[source] = connection
+                connection.is_kept = True
+
+    def hang_up(self, source: Address) -> None:
+        """Close a connection that was kept, without reporting it."""
+        connection = self._kept.pop(source, None)
+        if connection is not None:
+            connection.scope.cancel()
+
     async def _endure(self, error: OSError) -> None:
         self.counters["accept_errors"] += 1
         if error.errno not in _EXHAUSTED:
@@ -176,14 +195,15 @@ class Listener:
 
     def _make_room(self, host: str) -> bool:
         limits = self._limits
+        if len(self._connections) - len(self._kept) >= limits.connections_max:
+            return self._close_one(list(self._connections))
         if self._per_host[host] >= limits.connections_per_host_max and not is_loopback(host):
             return self._close_one([c for c in self._connections if c.source.host == host])
-        if len(self._connections) >= limits.connections_max:
-            return self._close_one(list(self._connections))
         return True
 
     def _close_one(self, among: list[_Connection]) -> bool:
         """Close the connection that can best be spared; False: none can."""
+        among = [c for c in among if not c.is_kept]
         stalled_since = self._clock() - self._limits.stalled_s
         unknown = [c for c in among if not c.is_known]
         idle = [c for c in among if not c.is_busy]
@@ -220,6 +240,8 @@ class Listener:
         finally:
             connection.stream.socket.close()
             self._forget(connection)
+            if self._kept.pop(connection.source, None) is not None and self.on_hang_up is not None:
+                self.on_hang_up(connection.source)
 
     async def _answer_all(self, connection: _Connection) -> None:
         limits = self._limits
@@ -230,7 +252,7 @@ class Listener:
         reader = FrameReader(FRAME_BYTES_MAX)
         deadline = trio.current_time() + limits.idle_s
         while True:
-            with trio.CancelScope(deadline=deadline) as waiting:
+            with trio.CancelScope(deadline=math.inf if connection.is_kept else deadline) as waiting:
                 data = await connection.stream.receive_some(_READ_BYTES)
             if waiting.cancelled_caught:
                 if reader.is_empty:

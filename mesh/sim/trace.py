@@ -32,6 +32,7 @@ class Kind(IntEnum):
     PROCESS = 6
     COMMAND = 7
     TIMEOUT = 8
+    LINE = 9
     SEND = 32
     REPLY = 33
     ASK = 34
@@ -41,6 +42,7 @@ class Kind(IntEnum):
     ANSWER = 38
     RUN = 39
     STOP = 40
+    KEEP = 41
     FAULT = 64
 
 

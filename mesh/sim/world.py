@@ -11,11 +11,12 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TextIO, assert_never
+from typing import Final, TextIO, assert_never
 
 from mesh.core import effects as fx
 from mesh.core.address import Address, numeric_host, split_host_port
 from mesh.core.events import Event
+from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent
 from mesh.core.rng import stream
 from mesh.errors import LocalProtocolError, TransportError
@@ -23,13 +24,14 @@ from mesh.node.commands import Command
 from mesh.sim.census import Census
 from mesh.sim.exchanges import Exchanges
 from mesh.sim.host import INBOX_DATAGRAMS_MAX, Clock, Host, HostSpec, NodeFactory
+from mesh.sim.lifelines import SimLifelines
 from mesh.sim.loop import Loop
 from mesh.sim.network import Network
 from mesh.sim.runs import Runs, Workload, instant_success
 from mesh.sim.trace import Kind, Trace
+from mesh.sim.wakes import Wakes
 
 _RESOLVE_S: Final = 0.001
-_WAKES_AT_ONCE_MAX: Final = 1_000
 
 # Plain numbers: an enum's pack and compare would cost more than the rest of a record.
 _DATAGRAM: Final = int(Kind.DATAGRAM)
@@ -91,9 +93,11 @@ class World:
         self._exchanges = Exchanges(
             self.loop, network, self._by_address.get, self._on_request, self._on_exchange
         )
+        self.lifelines = SimLifelines(
+            self.loop, network, self._by_address.get, self._on_request, self._on_line
+        )
         self._runs = Runs(self.loop, workload, self._on_process)
-        self._wakes_at_once = 0
-        self._last_wake_s = -1.0
+        self._wakes = Wakes(self.loop, self.hosts, self._on_deadline)
 
     def add_host(self, spec: HostSpec, clock: Clock | None = None) -> Host:
         """Add a machine with an empty disk and no node running."""
@@ -128,9 +132,10 @@ class World:
     def crash(self, host: Host, *, power: bool = True) -> None:
         """End the process at once; memory is lost, the disk kept. Without power, nothing refuses either."""
         host.node = None
-        host.session += 1
+        ended, host.session = host.session, host.session + 1
         host.is_paused = host.is_deaf = False
         host.is_powered = power
+        self.lifelines.end_session(host, ended, is_told=power)
         host.exchanges.clear()
         self._empty_inbox(host)
 
@@ -149,11 +154,11 @@ class World:
         host.is_paused = False
         host.wake_s = None
         if timers_first:
-            self._timeout(host)
+            self._wakes.wake(host)
         if not host.is_deaf:
             self._empty_inbox(host)
         if host.node is not None:
-            self._arm(host)
+            self._wakes.arm(host)
 
     def deafen(self, host: Host, is_deaf: bool) -> None:
         """Let a node handle no message, while its timers run and it sends; or again, beginning with what waited."""
@@ -236,6 +241,15 @@ class World:
         self.trace.record(now_s, host.index, Kind.EXCHANGE, data)
         self._carry_out(host, node.handle_exchange(host.clock.read(now_s), exchange_id, reply))
 
+    def _on_line(self, host: Host, event: LineEvent) -> None:
+        node = host.node
+        if node is None:
+            return
+        now_s = self.loop.now_s
+        self.acting = host
+        self.trace.record_value(now_s, host.index, Kind.LINE, event)
+        self._carry_out(host, node.handle_line(host.clock.read(now_s), event))
+
     def _on_process(self, host: Host, event: ProcessEvent) -> None:
         node = host.node
         if node is None:
@@ -261,31 +275,11 @@ class World:
         self.trace.record_value(now_s, host.index, Kind.RESOLVED, (seed, found))
         self._carry_out(host, node.handle_resolved(host.clock.read(now_s), seed, found))
 
-    def _wake(self, item: tuple[Host, int, float]) -> None:
-        host, session, at_s = item
-        if host.session == session and host.wake_s == at_s:
-            host.wake_s = None
-            if not host.is_paused:
-                self._timeout(host)
-
-    def _timeout(self, host: Host) -> None:
+    def _on_deadline(self, host: Host, now: float) -> None:
         node = host.node
-        deadline = node.next_timeout() if node is not None else None
-        if node is None or deadline is None:
-            return
-        now_s = self.loop.now_s
-        now = host.clock.read_at_least(now_s, deadline)
-        if now < deadline:
-            self._arm(host)
-            return
-        if now_s != self._last_wake_s:
-            self._last_wake_s = now_s
-            self._wakes_at_once = 0
-        self._wakes_at_once += 1
-        if self._wakes_at_once > _WAKES_AT_ONCE_MAX + 10 * len(self.hosts):
-            raise LocalProtocolError(f"{host.spec.name} sets its timers in the past, for ever")
+        assert node is not None
         self.acting = host
-        self.trace.record(now_s, host.index, _TIMEOUT, b"")
+        self.trace.record(self.loop.now_s, host.index, _TIMEOUT, b"")
         self._carry_out(host, node.handle_timeout(now))
 
     def _empty_inbox(self, host: Host) -> None:
@@ -307,7 +301,7 @@ class World:
                     return
         if self._check and host.node is not None:
             host.node.check_invariants()
-        self._arm(host)
+        self._wakes.arm(host)
 
     def _send(self, host: Host, effect: fx.SendDatagram) -> None:
         now_s = self.loop.now_s
@@ -329,6 +323,8 @@ class World:
             case fx.StartExchange():
                 self.trace.record(now_s, host.index, Kind.ASK, effect.data)
                 self._exchanges.start(host, effect)
+            case fx.OpenLifeline() | fx.CloseLifeline() | fx.KeepOpen() | fx.HangUp():
+                self._keep_line(host, effect)
             case fx.Emit():
                 self._emit(host, effect.event)
             case fx.Persist():
@@ -353,6 +349,17 @@ class World:
                 self.crash(host)
             case _:
                 assert_never(effect)
+
+    def _keep_line(
+        self, host: Host, effect: fx.OpenLifeline | fx.CloseLifeline | fx.KeepOpen | fx.HangUp
+    ) -> None:
+        self._note(host, Kind.KEEP, effect)
+        if isinstance(effect, fx.OpenLifeline):
+            self.lifelines.open(host, effect)
+        elif isinstance(effect, fx.CloseLifeline):
+            self.lifelines.close(host, effect.lifeline_id)
+        elif isinstance(effect, fx.HangUp):
+            self.lifelines.hang_up(effect.source)
 
     def _run(self, host: Host, effect: fx.StartProcess | fx.ReadOutput | fx.StopProcess) -> None:
         if isinstance(effect, fx.ReadOutput):
@@ -379,13 +386,3 @@ class World:
         host.disk.update(effect.values)
         if "boot" in effect.values:
             self.census.add_boot(host, effect.values["boot"])
-
-    def _arm(self, host: Host) -> None:
-        node: Any = host.node
-        deadline = node.next_timeout()
-        if deadline is None:
-            return
-        at_s = host.clock.true_time(deadline)
-        if host.wake_s is None or at_s < host.wake_s:
-            host.wake_s = at_s
-            self.loop.schedule(at_s, self._wake, (host, host.session, at_s))

@@ -9,6 +9,7 @@ Source: message set [SWIM §4.1, §4.2]; boot numbers are ours (docs/design.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntFlag
 from typing import TypeAlias
 
 from mesh.core.address import Address
@@ -79,14 +80,25 @@ class Alive:
     card: bytes
 
 
+class Seen(IntFlag):
+    """What an observer of a member knows of its host, beside silence."""
+
+    CLOSED = 1
+    """The member's lifeline ended: its process has, or something on the way cut it."""
+
+    REFUSED = 2
+    """Its host says that nobody listens there: no process, or a firewall that says so."""
+
+
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A rumour: `accuser` had no answer from this member."""
+    """A rumour: `accuser` had no answer from this member. `seen`: what it knows beside that, as bits of `Seen`."""
 
     node_id: NodeId
     boot: int
     incarnation: int
     accuser: NodeId
+    seen: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +222,18 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
+class Lifeline:
+    """'Keep this stream as long as I live': from a member, in this boot, to one of its observers."""
+
+    boot: int
+
+
+@dataclass(frozen=True, slots=True)
+class LifelineKept:
+    """'I do.'"""
+
+
+@dataclass(frozen=True, slots=True)
 class ReachedAnswer:
     """Why the joiner could not be reached by UDP, and by TCP; empty: it could, or it is not known yet."""
 
@@ -253,6 +277,7 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
             ("boot", _boot),
             ("incarnation", _incarnation),
             ("accuser", _id),
+            ("seen", s.uint(2)),
         ),
     ),
     6: (
@@ -317,4 +342,6 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
     ),
     19: (Reached, s.struct(Reached, ("boot", _boot))),
     20: (ReachedAnswer, s.struct(ReachedAnswer, ("udp", s.text(200)), ("tcp", s.text(200)))),
+    21: (Lifeline, s.struct(Lifeline, ("boot", _boot))),
+    22: (LifelineKept, s.struct(LifelineKept)),
 }

@@ -13,6 +13,7 @@ import trio.testing
 from mesh.core import effects as fx
 from mesh.core.address import Address
 from mesh.core.events import Event, EventKind
+from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent, ProcessExit
 from mesh.errors import CommandRefused, DataDirectoryError, LocalProtocolError, TransportError
 from mesh.node.commands import Command, Leave, SetLoad
@@ -52,6 +53,9 @@ class ScriptedNode:
     ) -> list[fx.Effect]:
         return self._play("exchange", exchange_id, reply)
 
+    def handle_line(self, now: float, event: LineEvent) -> list[fx.Effect]:
+        return self._play("line", event)
+
     def handle_resolved(
         self, now: float, seed: str, addresses: tuple[Address, ...]
     ) -> list[fx.Effect]:
@@ -90,6 +94,7 @@ class Hand:
             Hands(
                 send=lambda to, data: self.did.append(data),
                 exchange=self.did.append,
+                keep_line=self.did.append,
                 resolve=self._resolve,
                 persist=self._persist,
                 remember=self.did.append,

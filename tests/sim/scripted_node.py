@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from mesh.core.address import Address
 from mesh.core.effects import Effect
+from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent
 from mesh.errors import TransportError
 from mesh.node.commands import Command
@@ -51,6 +52,9 @@ class ScriptedNode:
         self, now: float, exchange_id: int, reply: bytes | TransportError
     ) -> list[Effect]:
         return self._input("exchange", now, (exchange_id, reply))
+
+    def handle_line(self, now: float, event: LineEvent) -> list[Effect]:
+        return self._input("line", now, event)
 
     def handle_resolved(
         self, now: float, seed: str, addresses: tuple[Address, ...]

@@ -24,8 +24,8 @@ def test_every_effect_of_the_file_belongs_to_the_closed_set() -> None:
     assert defined == list(EFFECTS)
 
 
-def test_a_machine_returns_effects_asks_and_tells_only() -> None:
-    assert (*EFFECTS, requests.Ask, requests.Tell) == OUTPUTS
+def test_a_machine_returns_effects_asks_tells_and_dials_only() -> None:
+    assert (*EFFECTS, requests.Ask, requests.Tell, requests.Dial) == OUTPUTS
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from mesh.core.address import Address, split_host_port
-from mesh.core.effects import Emit, Persist, Remember, Resolve, SendDatagram, Stop
+from mesh.core.effects import CloseLifeline, Emit, Persist, Remember, Resolve, SendDatagram, Stop
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NO_MESH, MeshId, NodeId
-from mesh.core.requests import Ask, Outgoing
+from mesh.core.requests import Ask, Dial, Outgoing
 from mesh.core.rng import stream
 from mesh.errors import DecodeError, TransportError
 from mesh.membership.identity import Identity
@@ -254,6 +254,8 @@ class Pump:
             elif isinstance(output, Ask):
                 host.asked.append(output)
                 self._exchange(host, output)
+            elif isinstance(output, Dial | CloseLifeline):
+                pass  # no kernel here closes a stream when its process ends: lifelines stay unanswered
             elif isinstance(output, Resolve):
                 self._look_up(host, output.seed)
             elif isinstance(output, Persist):

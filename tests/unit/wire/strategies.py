@@ -105,6 +105,7 @@ _PARTS: dict[str, st.SearchStrategy[Any]] = {
     "card": card_bytes,
     "node_id": ids,
     "accuser": ids,
+    "seen": st.integers(0, 3),
     "by": uints(64),
     "age_s": uints(32),
     "cause": st.sampled_from(r.Cause),

@@ -1,0 +1,154 @@
+"""The lifelines of this node: idle streams to its observers, which its kernel closes when it dies.
+
+A stream that nobody uses costs no packet, and its end is known within milliseconds of the process's.
+This node opens one to each of its observers, opens another where one ends, and follows the observers
+when members come and go. Nothing else is ever sent on it.
+
+Source: our own.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Final
+
+from mesh.core.effects import CloseLifeline
+from mesh.core.ids import NodeId
+from mesh.core.lines import LineKept, LineLost
+from mesh.core.timers import Timers
+from mesh.membership.identity import Identity
+from mesh.membership.observers import observers_of
+from mesh.membership.outbox import Outbox
+from mesh.membership.table import MemberTable
+from mesh.wire.swim_messages import Lifeline
+
+LOOK_S: Final = 0.2
+"""After a change of the members, so long (and up to twice that) until the observers are chosen anew."""
+
+AGAIN_S: Final = 0.02
+"""A lifeline that was kept and ended is opened again within so long: an observer asks meanwhile whether we live."""
+
+RETRY_S: Final = 0.25
+RETRY_S_MAX: Final = 30.0
+"""One that came to nothing is tried again after this, then after twice as long each time, up to the maximum."""
+
+
+@dataclass(slots=True)
+class _Line:
+    lifeline_id: int = 0  # 0: not open, not being opened
+    is_kept: bool = False
+    failures: int = 0
+
+
+class Lifelines:
+    """Keeps `count` lifelines, as far as there are others."""
+
+    def __init__(
+        self,
+        *,
+        count: int,
+        identity: Identity,
+        table: MemberTable,
+        outbox: Outbox,
+        rng: random.Random,
+    ) -> None:
+        self._count = count
+        self._identity = identity
+        self._table = table
+        self._outbox = outbox
+        self._rng = rng
+        self._lines: dict[NodeId, _Line] = {}
+        self._observer_of: dict[int, NodeId] = {}  # by lifeline id
+        self._timers: Timers[NodeId] = Timers()
+        self._look_at: float | None = None
+        self._seen_view = 0
+        self._last_id = 0
+        self._boot = 0
+        self._is_over = count <= 0
+
+    @property
+    def kept(self) -> int:
+        """How many are open and answered."""
+        return sum(line.is_kept for line in self._lines.values())
+
+    def follow(self, now: float) -> None:
+        """Look at the members again in a moment, if they have changed."""
+        view = self._table.view_hash
+        if self._is_over or view == self._seen_view:
+            return
+        self._seen_view = view
+        if self._look_at is None:
+            self._look_at = now + LOOK_S * (1.0 + self._rng.random())
+
+    def next_deadline(self) -> float | None:
+        """Return when this machine wants to be called next."""
+        deadlines = (self._look_at, self._timers.next_deadline())
+        return min((at for at in deadlines if at is not None), default=None)
+
+    def handle_timeout(self, now: float) -> None:
+        """Choose observers, or open lifelines, if that is due."""
+        if self._look_at is not None and now >= self._look_at:
+            self._look_at = None
+            self._choose(now)
+        for observer in self._timers.take_due(now):
+            self._dial(observer)
+
+    def handle(self, now: float, event: LineKept | LineLost) -> None:
+        """Take what became of a lifeline."""
+        observer = self._observer_of.get(event.lifeline_id)
+        if observer is None:
+            return
+        line = self._lines[observer]
+        if isinstance(event, LineKept):
+            line.is_kept, line.failures = True, 0
+            return
+        del self._observer_of[event.lifeline_id]
+        was_kept, line.lifeline_id, line.is_kept = line.is_kept, 0, False
+        if self._is_over:
+            return
+        if was_kept:
+            self._timers.set(observer, now + AGAIN_S * self._rng.random())
+            return
+        pause_s = min(RETRY_S_MAX, RETRY_S * 2.0**line.failures)
+        line.failures = min(line.failures + 1, 16)
+        self._timers.set(observer, now + pause_s * (0.5 + self._rng.random()))
+
+    def stop(self) -> None:
+        """Open no more. Those that are open end with the process."""
+        self._is_over = True
+        self._look_at = None
+        for observer in self._lines:
+            self._timers.cancel(observer)
+
+    def _choose(self, now: float) -> None:
+        boot = self._identity.card.boot
+        if boot != self._boot:  # a lifeline says which session it belongs to
+            self._boot = boot
+            for observer in list(self._lines):
+                self._close(observer)
+        chosen = dict.fromkeys(
+            observers_of(self._identity.node_id, self._table.living, self._count)
+        )
+        for observer in [known for known in self._lines if known not in chosen]:
+            self._close(observer)
+        for observer in chosen:
+            if observer not in self._lines:
+                self._lines[observer] = _Line()
+                self._timers.set(observer, now + LOOK_S * self._rng.random())
+
+    def _close(self, observer: NodeId) -> None:
+        line = self._lines.pop(observer)
+        self._timers.cancel(observer)
+        if line.lifeline_id:
+            del self._observer_of[line.lifeline_id]
+            self._outbox.do(CloseLifeline(line.lifeline_id))
+
+    def _dial(self, observer: NodeId) -> None:
+        member = self._table.get(observer)
+        if member is None or not member.is_living:
+            return  # the next look at the members drops it
+        self._last_id += 1
+        self._lines[observer].lifeline_id = self._last_id
+        self._observer_of[self._last_id] = observer
+        self._outbox.dial(member.address, Lifeline(self._boot), self._last_id)

@@ -1,0 +1,154 @@
+"""This node's own lifelines: to whom, how many, and what follows when one ends."""
+
+from __future__ import annotations
+
+import random
+
+from mesh.core.effects import CloseLifeline
+from mesh.core.ids import MeshId
+from mesh.core.lines import LineKept, LineLost
+from mesh.core.requests import Dial, Outgoing
+from mesh.membership.dissemination import Dissemination
+from mesh.membership.identity import Identity
+from mesh.membership.lifelines import AGAIN_S, LOOK_S, RETRY_S, RETRY_S_MAX, Lifelines
+from mesh.membership.observers import observers_of
+from mesh.membership.outbox import Outbox
+from mesh.membership.table import MemberTable
+from mesh.wire.records import Cause, State
+from mesh.wire.swim_messages import Lifeline
+from tests.unit.membership.pump import address, card, card_bytes, node_id
+
+
+class Stage:
+    """Host 1 with its lifelines, among members that the table knows."""
+
+    def __init__(self, others: int, count: int = 4) -> None:
+        self.now = 0.0
+        identity = Identity(card(1), MeshId(7))
+        self.table = MemberTable(node_id(1))
+        for number in range(2, others + 2):
+            self.table.apply_card(0.0, card_bytes(number))
+        self.outbox = Outbox(identity, self.table, Dissemination(4))
+        self.lines = Lifelines(
+            count=count,
+            identity=identity,
+            table=self.table,
+            outbox=self.outbox,
+            rng=random.Random(1),
+        )
+
+    def run(self, duration_s: float) -> list[Outgoing]:
+        """Keep the deadlines for so long; return what was asked for."""
+        end, asked = self.now + duration_s, list[Outgoing]()
+        self.lines.follow(self.now)
+        while (due := self.lines.next_deadline()) is not None and due <= end:
+            self.now = max(self.now, due)
+            self.lines.handle_timeout(self.now)
+            asked += self.outbox.take()
+        self.now = end
+        return asked
+
+    def kill(self, number: int) -> None:
+        rank = (1, 0, State.DEAD, Cause.SILENT)
+        self.table.apply_verdict(self.now, node_id(number), rank)
+
+    def dialled(self) -> dict[int, int]:
+        """Run until the lifelines are opened; return the lifeline to each host by its number."""
+        dials = [effect for effect in self.run(1.0) if isinstance(effect, Dial)]
+        return {_number(dial): dial.lifeline_id for dial in dials}
+
+
+def _number(dial: Dial) -> int:
+    return next(number for number in range(2, 200) if address(number) == dial.to)
+
+
+def test_lifelines_go_to_the_observers_and_name_the_session() -> None:
+    stage = Stage(10)
+    dials = [effect for effect in stage.run(1.0) if isinstance(effect, Dial)]
+    others = [node_id(number) for number in range(2, 12)]
+    expected = {node_id(_number(dial)) for dial in dials}
+    assert expected == set(observers_of(node_id(1), others, 4))
+    assert {dial.message for dial in dials} == {Lifeline(1)}
+    assert stage.run(600.0) == [], "kept or not yet answered, nothing more is asked for"
+
+
+def test_without_others_or_with_lifelines_off_there_is_nothing_to_do() -> None:
+    assert Stage(0).run(60.0) == []
+    assert Stage(5, count=0).run(60.0) == []
+
+
+def test_lifeline_that_was_kept_and_ended_is_opened_again_at_once() -> None:
+    stage = Stage(1)
+    (lifeline_id,) = stage.dialled().values()
+    stage.lines.handle(stage.now, LineKept(lifeline_id))
+    assert stage.lines.kept == 1
+    stage.lines.handle(stage.now, LineLost(lifeline_id))
+    assert stage.lines.kept == 0
+    (again,) = stage.run(AGAIN_S)
+    assert isinstance(again, Dial)
+    assert again.lifeline_id != lifeline_id
+
+
+def test_lifeline_that_comes_to_nothing_is_tried_ever_more_rarely() -> None:
+    stage = Stage(1)
+    (lifeline_id,) = stage.dialled().values()
+    pauses = []
+    for _ in range(12):
+        lost_at = stage.now
+        stage.lines.handle(stage.now, LineLost(lifeline_id))
+        due = stage.lines.next_deadline()
+        assert due is not None
+        pauses.append(due - lost_at)
+        (dial,) = stage.run(due - stage.now)
+        assert isinstance(dial, Dial)
+        lifeline_id = dial.lifeline_id
+    assert RETRY_S / 2 <= pauses[0] <= RETRY_S * 1.5
+    assert max(pauses) <= RETRY_S_MAX * 1.5
+    assert pauses[-1] >= RETRY_S_MAX / 2
+
+
+def test_observer_that_dies_is_replaced_by_the_next_in_rank_and_its_lifeline_closed() -> None:
+    stage = Stage(10)
+    lines = stage.dialled()
+    victim = next(iter(lines))
+    stage.kill(victim)
+    asked = stage.run(1.0)
+    assert [effect for effect in asked if isinstance(effect, CloseLifeline)] == [
+        CloseLifeline(lines[victim])
+    ]
+    (dial,) = [effect for effect in asked if isinstance(effect, Dial)]
+    assert _number(dial) not in lines
+
+
+def test_burst_of_newcomers_is_looked_at_once() -> None:
+    stage = Stage(2)
+    stage.dialled()
+    for number in range(10, 60):
+        stage.table.apply_card(stage.now, card_bytes(number))
+        stage.lines.follow(stage.now)
+    due = stage.lines.next_deadline()
+    assert due is not None
+    assert due >= stage.now + LOOK_S
+    asked = stage.run(1.0)
+    assert sum(isinstance(effect, Dial) for effect in asked) <= 4
+
+
+def test_after_stop_no_lifeline_is_opened() -> None:
+    stage = Stage(3)
+    lines = stage.dialled()
+    stage.lines.stop()
+    for lifeline_id in lines.values():
+        stage.lines.handle(stage.now, LineLost(lifeline_id))
+    stage.kill(2)
+    assert stage.run(600.0) == []
+
+
+def test_news_of_a_lifeline_that_was_closed_changes_nothing() -> None:
+    stage = Stage(10)
+    lines = stage.dialled()
+    victim = next(iter(lines))
+    stage.kill(victim)
+    stage.run(1.0)
+    stage.lines.handle(stage.now, LineKept(lines[victim]))
+    stage.lines.handle(stage.now, LineLost(lines[victim]))
+    assert stage.run(60.0) == []
