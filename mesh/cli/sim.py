@@ -26,7 +26,7 @@ SEED_MAX: Final = (1 << 63) - 1
 SWEEP_SEEDS_MAX: Final = 1_000_000
 NODES_DEFAULT: Final = 100
 JOBS_MAX: Final = 256
-FAULTS: Final = ("crash", "pause", "partition", "loss", "restart", "leave", "none", "mixed")
+FAULTS: Final = ("crash", "host", "pause", "partition", "loss", "restart", "leave", "none", "mixed")
 _DRAWN: Final = ("duration", "loss", "delay")
 """What a mixed run draws from its seed."""
 

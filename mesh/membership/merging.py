@@ -2,7 +2,7 @@
 
     unknown here, alive there      ► met
     unknown here, gone there       ► ignored: a rumour adds nobody; a tombstone is kept, which nobody sees
-    living here, gone there        ► a suspicion, unless there is proof
+    living here, gone there        ► a suspicion, unless there is proof; a short one if it is said to have crashed
     gone here, forgotten there     ► forgotten
     forgotten here, gone there     ► forgotten, if it went before it was forgotten; else its death is believed
 
@@ -23,7 +23,7 @@ from mesh.membership.profile import SwimConfig
 from mesh.membership.rumours import Rumours
 from mesh.membership.table import MemberTable
 from mesh.wire.packet import encode_message
-from mesh.wire.records import Standing, State, is_proof
+from mesh.wire.records import Cause, Standing, State, is_proof
 from mesh.wire.swim_messages import Alive, Dead, Forget, Left, Suspect, Verdict
 
 
@@ -86,6 +86,9 @@ class Merging:
             self._rumours.on_forget(now, sender, forget)
         elif is_proof(state, cause):
             self._rumours.on_dead(now, sender, Dead(node_id, boot, incarnation, cause, sender))
+        elif cause is Cause.CRASHED and node_id != self._rumours.own_id:
+            # What was seen of its host was seen there: who is still alive says so within a moment.
+            self._rumours.doubt_death(now, Dead(node_id, boot, incarnation, cause, sender))
         elif state is not State.ALIVE:
             self._rumours.on_suspect(now, sender, Suspect(node_id, boot, incarnation, sender))
 

@@ -107,15 +107,21 @@ class Rumours:
         """Apply somebody's verdict of death."""
         if self._is_mine(now, sender, message, message.accuser):
             return
-        evidence = (f"declared dead by {self.name_of(message.accuser)}",)
         if self._is_hasty(now, message):
-            suspicion = Suspect(message.node_id, message.boot, message.incarnation, message.accuser)
-            verdict = (State.SUSPECT, Cause.NONE)
-            self._on_verdict(now, suspicion, verdict, evidence, message.accuser)
-            ends_by = now + self._config.moment_s(self._table.size)
-            self.suspicions.hurry(message.node_id, ends_by, message.accuser)
+            self.doubt_death(now, message)
             return
+        evidence = (f"declared dead by {self.name_of(message.accuser)}",)
         self._on_verdict(now, message, (State.DEAD, message.cause), evidence, message.accuser)
+
+    def doubt_death(self, now: float, message: Dead) -> None:
+        """Take a death as a suspicion first: the member gets a moment to refute it."""
+        accuser, boot, incarnation = message.accuser, message.boot, message.incarnation
+        evidence = (f"declared dead by {self.name_of(accuser)}",)
+        suspicion = Suspect(message.node_id, boot, incarnation, accuser)
+        self._on_verdict(now, suspicion, (State.SUSPECT, Cause.NONE), evidence, accuser)
+        if self.suspicions.is_open(message.node_id, boot, incarnation):
+            ends_by = now + self._config.moment_s(self._table.size)
+            self.suspicions.hurry(message.node_id, ends_by, accuser)
 
     def on_left(self, now: float, sender: NodeId, message: Left) -> None:
         """Apply a member's own farewell."""

@@ -6,7 +6,8 @@
 A blocked member's timers run, so it accuses whoever seems not to answer, and what it has to say leaves
 all at once when the block ends, its verdicts together with its suspicions. An accusation of a healthy
 member is false. How soon the healthy notice the crashes is measured in the same run: a detector may
-not buy quiet with blindness.
+not buy quiet with blindness. Every other crash is of a process alone, whose host lives to tell; the
+rest are hosts that are lost and say nothing.
 
 Source: after the evaluation in [Lifeguard §V]. Deviation: crashes happen during the anomalies.
 """
@@ -76,9 +77,10 @@ class Anomalies:
 class Crash:
     """Since when the healthy have held a victim dead for good, from its crash on; 0.0: from before.
 
-    None: not one of them ever did. `missing`: how many never did.
+    None: not one of them ever did. `missing`: how many never did. `is_lost`: the host is gone as well.
     """
 
+    is_lost: bool
     first_s: float | None
     median_s: float | None
     last_s: float | None
@@ -111,8 +113,9 @@ class Harm:
         return cls(crashes=crashes, **{name: data[name] for name in counts})
 
 
-def _crash_of(seconds: Sequence[float], healthy: int) -> Crash:
+def _crash_of(seconds: Sequence[float], healthy: int, *, is_lost: bool) -> Crash:
     return Crash(
+        is_lost=is_lost,
         first_s=round(min(seconds), 3) if seconds else None,
         median_s=round(statistics.median(seconds), 3) if seconds else None,
         last_s=round(max(seconds), 3) if seconds else None,
@@ -142,6 +145,7 @@ class _Run:
         self._rng = stream(seed, "anomalies")
         self._blocked: list[Host] = []
         self._crashed_s: dict[int, float] = {}
+        self._lost: dict[int, bool] = {}
         self._false: Counter[bool] = Counter()  # by whether the observer was healthy
         self._blocked_accused = 0
         self._dead_since: dict[int, dict[int, float]] = {}  # by victim and healthy observer
@@ -155,8 +159,10 @@ class _Run:
         count = anomalies.blocked
         chosen = self._rng.sample(world.hosts, count + anomalies.crashes)
         self._blocked = blocked = chosen[:count]
-        for victim, after_s in zip(chosen[count:], anomalies.crash_times_s(), strict=True):
+        times_s = anomalies.crash_times_s()
+        for place, (victim, after_s) in enumerate(zip(chosen[count:], times_s, strict=True)):
             self._dead_since[victim.index] = {}
+            self._lost[victim.index] = place % 2 == 1
             world.loop.schedule(world.loop.now_s + after_s, self._crash, victim)
         end_s = world.loop.now_s + anomalies.total_s
         while world.loop.now_s < end_s:
@@ -175,7 +181,9 @@ class _Run:
         healthy = len(self._world.hosts) - len(self._blocked) - len(self._dead_since)
         crashes = [
             _crash_of(
-                [max(0.0, at_s - self._crashed_s[victim]) for at_s in since.values()], healthy
+                [max(0.0, at_s - self._crashed_s[victim]) for at_s in since.values()],
+                healthy,
+                is_lost=self._lost[victim],
             )
             for victim, since in self._dead_since.items()
         ]
@@ -189,7 +197,7 @@ class _Run:
 
     def _crash(self, victim: Host) -> None:
         self._crashed_s[victim.index] = self._world.loop.now_s
-        self._world.crash(victim)
+        self._world.crash(victim, power=not self._lost[victim.index])
 
     def _observe(self, observed: Observed) -> None:
         event, observer = observed.event, observed.observer

@@ -4,8 +4,11 @@ A time in one cell is mostly the wait for somebody to probe the victim, seconds 
 crash is compared with itself: the same member at the same time of the same seed, under ours and under
 SWIM with Lifeguard; the mean of these differences has an interval that says what chance may have done.
 
-    left out, in all variants: a crash that one of them "found" sooner than a suspicion lasts. It had
-    accused the victim before the crash: a false accusation, which is counted as one, no detection.
+    left out, in all variants: a crash that one of them "found" sooner than a suspicion lasts (ours:
+    before it happened, if its host was left to tell). It had accused the victim before the crash: a
+    false accusation, which is counted as one, no detection.
+
+Processes that were killed and hosts that were lost are told apart: of the first a host has more to say.
 
 The interval is Student's, for 95 %: in one cell of twenty it misses the true mean by chance.
 """
@@ -53,25 +56,31 @@ class Sum:
     """How many healthy observers never noticed a crash."""
 
     packets: int
-    first_s: float | None
-    median_s: float | None
-    last_s: float | None
+    killed_s: float | None
+    """How long the median observer took to notice a process that was killed, its host alive."""
+
+    lost_s: float | None
+    """The same of a host that was lost."""
+
+    lost_last_s: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One pair of thresholds, or several, over all seeds. `difference`: ours minus SWIM with Lifeguard."""
+    """One pair of thresholds, or several, over all seeds. `killed`, `lost`: ours minus SWIM with Lifeguard."""
 
     crashes: int
     left_out: int
     sums: dict[str, Sum]
-    difference: Estimate | None
+    killed: Estimate | None
+    lost: Estimate | None
 
     def to_json(self) -> dict[str, Any]:
         """Return it for programs."""
         found = asdict(self)
-        if self.difference is not None:
-            found["difference"]["side"] = self.difference.side
+        for kind, difference in (("killed", self.killed), ("lost", self.lost)):
+            if difference is not None:
+                found[kind]["side"] = difference.side
         return found
 
 
@@ -91,9 +100,10 @@ class Comparison:
         ]
         return {"seeds": list(self.seeds), "total": self.total.to_json(), "cells": cells}
 
-    def sides(self) -> dict[str, int]:
+    def sides(self, *, is_lost: bool) -> dict[str, int]:
         """Return in how many cells the interval of the difference lies above 0, below it, or around it."""
-        sides = [cell.difference.side for cell in self.cells.values() if cell.difference]
+        differences = [cell.lost if is_lost else cell.killed for cell in self.cells.values()]
+        sides = [found.side for found in differences if found is not None]
         return {side: sides.count(side) for side in ("above", "below", "around")}
 
     def worse(self) -> int:
@@ -162,11 +172,6 @@ def _pool(pairs: Sequence[tuple[Anomalies, _Trial]]) -> Cell:
         for row in zip(*(harm.crashes for harm in trial.values()), strict=True)
     ]
     kept = [crash for where, crash in crashes if _is_fair(where, crash)]
-    differences = [
-        crash[OURS].median_s - crash[MODEL].median_s
-        for crash in kept
-        if crash[OURS].median_s is not None and crash[MODEL].median_s is not None
-    ]
     return Cell(
         crashes=len(crashes),
         left_out=len(crashes) - len(kept),
@@ -174,26 +179,47 @@ def _pool(pairs: Sequence[tuple[Anomalies, _Trial]]) -> Cell:
             name: _sum([trial[name] for _, trial in pairs], [crash[name] for crash in kept])
             for name in VARIANTS
         },
-        difference=estimate(differences),
+        killed=estimate(_differences(kept, is_lost=False)),
+        lost=estimate(_differences(kept, is_lost=True)),
     )
 
 
+def _differences(crashes: Sequence[dict[str, Crash]], *, is_lost: bool) -> list[float]:
+    return [
+        crash[OURS].median_s - crash[MODEL].median_s
+        for crash in crashes
+        if crash[OURS].is_lost == is_lost
+        and crash[OURS].median_s is not None
+        and crash[MODEL].median_s is not None
+    ]
+
+
 def _is_fair(where: Anomalies, crash: dict[str, Crash]) -> bool:
-    """Say whether no variant found a crash sooner than a suspicion lasts."""
-    found = [seen.median_s for seen in crash.values() if seen.median_s is not None]
-    return all(at_s >= where.shortest_suspicion_s for at_s in found)
+    """Say whether no variant found a crash sooner than it can."""
+    return all(
+        seen.median_s >= where.shortest_suspicion_s or _is_told(name, seen)
+        for name, seen in crash.items()
+        if seen.median_s is not None
+    )
+
+
+def _is_told(variant: str, seen: Crash) -> bool:
+    """Say whether the victim's host told of its crash: ours hears that, after it happened."""
+    return variant == OURS and not seen.is_lost and bool(seen.median_s)
 
 
 def _sum(harms: Sequence[Harm], crashes: Sequence[Crash]) -> Sum:
+    killed = [crash for crash in crashes if not crash.is_lost]
+    lost = [crash for crash in crashes if crash.is_lost]
     return Sum(
         false_at_healthy=sum(harm.false_at_healthy for harm in harms),
         false_in_total=sum(harm.false_in_total for harm in harms),
         blocked_accused=sum(harm.blocked_accused for harm in harms),
         missing=sum(crash.missing for harm in harms for crash in harm.crashes),
         packets=sum(harm.packets for harm in harms),
-        first_s=_mean(crashes, lambda crash: crash.first_s),
-        median_s=_mean(crashes, lambda crash: crash.median_s),
-        last_s=_mean(crashes, lambda crash: crash.last_s),
+        killed_s=_mean(killed, lambda crash: crash.median_s),
+        lost_s=_mean(lost, lambda crash: crash.median_s),
+        lost_last_s=_mean(lost, lambda crash: crash.last_s),
     )
 
 
@@ -212,35 +238,41 @@ def to_text(comparison: Comparison) -> str:
         ["in all", "false at the healthy", "false in total", "blocked held dead by the healthy"],
         *([name, *_counts(total.sums[name])] for name in VARIANTS),
     ]
-    rows[0] += ["crash: first", "median", "last", "never noticed", "packets"]
+    rows[0] += ["killed: median", "lost: median", "lost: last", "never noticed", "packets"]
     names = [*VARIANTS]
     cells = [
         ["block", "blocked"]
         + [f"{name}: false, healthy / all" for name in names]
         + ["crashes", "left out"]
-        + [f"{name}: median" for name in names]
-        + [f"{OURS} minus {MODEL}"]
+        + [f"{name}: killed / lost" for name in names]
+        + [f"{OURS} minus {MODEL}: {kind}" for kind in ("killed", "lost")]
     ]
     for where, cell in comparison.cells.items():
         sums = [cell.sums[name] for name in names]
         row = [f"{where.block_s:g} s", str(where.blocked)]
         row += [f"{found.false_at_healthy} / {found.false_in_total}" for found in sums]
         row += [str(cell.crashes), str(cell.left_out)]
-        row += [_seconds(found.median_s) for found in sums]
-        cells.append([*row, _interval(cell.difference)])
+        row += [f"{_seconds(found.killed_s)} / {_seconds(found.lost_s)}" for found in sums]
+        cells.append([*row, _interval(cell.killed), _interval(cell.lost)])
     return "\n".join([*_table(rows), "", *_table(cells), "", *_reading(comparison)])
 
 
 def _reading(comparison: Comparison) -> list[str]:
-    total, cells, sides = comparison.total, len(comparison.cells), comparison.sides()
+    total, cells = comparison.total, len(comparison.cells)
     seeds = (
         f"{len(comparison.seeds)} seeds, {total.crashes} crashes, {total.left_out} left out. "
-        f"{OURS} minus {MODEL}: {_interval(total.difference)} over all that were compared."
+        f"{OURS} minus {MODEL} over all that were compared: {_interval(total.killed)} for processes "
+        f"that were killed, {_interval(total.lost)} for hosts that were lost."
     )
-    intervals = (
-        f"Of {cells} intervals {sides['above']} lie above 0 ({OURS} is later), "
-        f"{sides['below']} below, {sides['around']} around it."
+    intervals = "; ".join(
+        f"of {cells} intervals for {kind} {sides['above']} lie above 0 ({OURS} is later), "
+        f"{sides['below']} below, {sides['around']} around it"
+        for kind, sides in (
+            ("the killed", comparison.sides(is_lost=False)),
+            ("the lost", comparison.sides(is_lost=True)),
+        )
     )
+    intervals = f"{intervals[0].upper()}{intervals[1:]}."
     false = f"{OURS} accused falsely more often than {MODEL} in {comparison.worse()} of {cells}."
     return [seeds, intervals, false]
 
@@ -252,12 +284,12 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _counts(found: Sum) -> list[str]:
     counts = [found.false_at_healthy, found.false_in_total, found.blocked_accused]
-    times = [found.first_s, found.median_s, found.last_s]
+    times = [found.killed_s, found.lost_s, found.lost_last_s]
     return [*map(str, counts), *map(_seconds, times), str(found.missing), str(found.packets)]
 
 
 def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f} s"
+    return "-" if value is None else f"{value:.2f} s" if value >= 0.1 else f"{value * 1000:.0f} ms"
 
 
 def _interval(found: Estimate | None) -> str:

@@ -236,6 +236,11 @@ class Experiment:
         self._begin(FaultKind.CRASH, victim, self._verdict_bound_s() + 1.0)
         self._detect(victim, EventKind.DEAD)
 
+    def _lose_host(self) -> None:
+        victim = self._victim()
+        self._begin(FaultKind.POWER, victim, self._verdict_bound_s() + 1.0)
+        self._detect(victim, EventKind.DEAD)
+
     def _pause(self) -> None:
         victim = self._victim()
         self._begin(FaultKind.PAUSE, victim, self._verdict_bound_s() + 1.0)
@@ -324,6 +329,7 @@ class Experiment:
 
 _ACTS: Final[dict[str, Callable[[Experiment], None]]] = {
     "crash": Experiment._crash,  # noqa: SLF001 - the class's own table
+    "host": Experiment._lose_host,  # noqa: SLF001
     "pause": Experiment._pause,  # noqa: SLF001
     "partition": Experiment._partition,  # noqa: SLF001
     "loss": Experiment._loss,  # noqa: SLF001

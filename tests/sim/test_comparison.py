@@ -12,11 +12,21 @@ from mesh.sim.variants import MODEL, OURS, VARIANTS, Job, Run, jobs_of, recall
 
 WHERE = Anomalies(members=16, blocked=3, block_s=6.0, total_s=12.0)
 ELSEWHERE = Anomalies(members=16, blocked=3, block_s=8.0, total_s=12.0)
-NEVER = Crash(first_s=None, median_s=None, last_s=None, missing=7)
+NEVER = Crash(is_lost=True, first_s=None, median_s=None, last_s=None, missing=7)
 
 
-def at(median_s: float) -> Crash:
-    return Crash(first_s=median_s - 0.1, median_s=median_s, last_s=median_s + 0.1, missing=0)
+def at(median_s: float, *, is_lost: bool = True) -> Crash:
+    return Crash(
+        is_lost=is_lost,
+        first_s=median_s - 0.1,
+        median_s=median_s,
+        last_s=median_s + 0.1,
+        missing=0,
+    )
+
+
+def killed(median_s: float) -> Crash:
+    return at(median_s, is_lost=False)
 
 
 def harm(*crashes: Crash, false: int = 0) -> Harm:
@@ -49,12 +59,33 @@ def test_counts_of_all_seeds_are_added_and_each_crash_is_compared_with_itself() 
     assert (cell.crashes, cell.left_out) == (4, 0)
     sums = [(cell.sums[name].false_at_healthy, cell.sums[name].false_in_total) for name in VARIANTS]
     assert sums == [(8, 16), (3, 6), (0, 0)]
-    assert cell.sums[MODEL].median_s == pytest.approx(7.0)
-    assert cell.sums[OURS].first_s == pytest.approx(5.9)
-    assert cell.difference is not None
-    assert cell.difference.mean_s == pytest.approx(-1.0)
-    assert (cell.difference.count, cell.difference.side) == (4, "below")
-    assert found.sides() == {"above": 0, "below": 1, "around": 0}
+    assert cell.sums[MODEL].lost_s == pytest.approx(7.0)
+    assert cell.sums[OURS].lost_last_s == pytest.approx(6.1)
+    assert cell.lost is not None
+    assert cell.lost.mean_s == pytest.approx(-1.0)
+    assert (cell.lost.count, cell.lost.side) == (4, "below")
+    assert cell.killed is None
+    assert found.sides(is_lost=True) == {"above": 0, "below": 1, "around": 0}
+    assert found.sides(is_lost=False) == {"above": 0, "below": 0, "around": 0}
+
+
+def test_the_killed_and_the_lost_are_told_apart_and_the_killed_may_be_found_at_once() -> None:
+    model = harm(killed(5), at(6), killed(7), at(8))
+    ours = harm(killed(0.004), at(5), killed(0.006), at(9))
+    cell = compared(trial(1, model, model, ours)).total
+    assert cell.left_out == 0
+    assert cell.killed is not None
+    assert cell.lost is not None
+    assert cell.killed.mean_s == pytest.approx(-5.995)
+    assert cell.lost.mean_s == pytest.approx(0.0)
+    assert cell.sums[OURS].killed_s == pytest.approx(0.005)
+    assert cell.sums[OURS].lost_s == pytest.approx(7.0)
+
+
+def test_who_was_held_dead_before_it_was_killed_is_left_out() -> None:
+    model, ours = harm(killed(5), killed(5)), harm(killed(0.0), killed(0.004))
+    cell = compared(trial(1, model, model, ours)).total
+    assert (cell.crashes, cell.left_out) == (2, 1)
 
 
 @pytest.mark.parametrize("variant", list(VARIANTS))
@@ -63,16 +94,16 @@ def test_a_crash_that_any_variant_found_too_soon_is_left_out_in_all(variant: str
     harms = {name: harm(at(5), at(fair)) for name in VARIANTS} | {variant: harm(at(5), at(soon))}
     cell = compared(trial(1, harms["SWIM"], harms[MODEL], harms[OURS])).total
     assert (cell.crashes, cell.left_out) == (2, 1)
-    assert cell.difference is not None
-    assert cell.difference.count == 1
-    assert [cell.sums[name].median_s for name in VARIANTS] == [5, 5, 5]
+    assert cell.lost is not None
+    assert cell.lost.count == 1
+    assert [cell.sums[name].lost_s for name in VARIANTS] == [5, 5, 5]
 
 
 def test_a_crash_that_is_never_noticed_is_counted_and_shown() -> None:
     found = compared(trial(1, harm(at(5), at(6)), harm(at(5), at(6)), harm(at(5), NEVER)))
     assert [found.total.sums[name].missing for name in VARIANTS] == [0, 0, 7]
-    assert found.total.difference is not None
-    assert found.total.difference.count == 1
+    assert found.total.lost is not None
+    assert found.total.lost.count == 1
     assert "| 7 | 10 |" in to_text(found).splitlines()[4]
 
 
@@ -124,13 +155,13 @@ def test_the_text_has_a_line_for_each_variant_and_each_cell_and_the_json_has_all
     lines = to_text(found).splitlines()
     assert len(lines) == (2 + 3) + 1 + (2 + 2) + 1 + 3
     assert [line.split(" | ")[0] for line in lines[2:5]] == [f"| {name}" for name in VARIANTS]
-    assert lines[8].startswith("| 6 s | 3 | 0 / 0 | 0 / 0 | 0 / 0 | 3 | 0 | 6.00 s |")
-    assert lines[8].endswith("| +0.00 s (+0.00 to +0.00) |")
+    assert lines[8].startswith("| 6 s | 3 | 0 / 0 | 0 / 0 | 0 / 0 | 3 | 0 | - / 6.00 s |")
+    assert lines[8].endswith("| - | +0.00 s (+0.00 to +0.00) |")
     data = json.loads(json.dumps(found.to_json()))
     assert data["seeds"] == [3]
     assert [cell["block_s"] for cell in data["cells"]] == [6.0, 8.0]
-    assert data["cells"][0]["sums"][OURS]["median_s"] == 6
-    assert data["total"]["difference"]["side"] == "around"
+    assert data["cells"][0]["sums"][OURS]["lost_s"] == 6
+    assert data["total"]["lost"]["side"] == "around"
 
 
 def test_runs_are_found_again_in_their_json_and_those_of_other_jobs_are_not() -> None:

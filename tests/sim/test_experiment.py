@@ -22,7 +22,14 @@ def measured(fault: str) -> Result:
     return result
 
 
-@pytest.mark.parametrize("fault", ["crash", "pause"])
+def test_every_survivor_notices_a_crash_at_once() -> None:
+    found = measured("crash").detection
+    assert len(found.seconds) == NODES - 1
+    assert not found.missing
+    assert max(found.seconds) <= 0.15
+
+
+@pytest.mark.parametrize("fault", ["host", "pause"])
 def test_every_survivor_notices_a_silent_member_in_time(fault: str) -> None:
     found = measured(fault).detection
     assert len(found.seconds) == NODES - 1

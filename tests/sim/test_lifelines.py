@@ -147,7 +147,10 @@ def test_lost_datagrams_do_not_hide_a_crash() -> None:
     world.run_for(3.0)
     known = crash(world, world.hosts[7])
     assert len(known) == 15
-    assert max(at_s for at_s, _ in known.values()) <= 2.0
+    # Whoever misses the news is told by the next two pings, and gives the member a moment.
+    swim = profile("lan")
+    bound_s = 2 * swim.probe_interval_s + swim.moment_s(16)
+    assert max(at_s for at_s, _ in known.values()) <= bound_s
 
 
 @pytest.mark.parametrize("seed", range(1, 6))

@@ -11,7 +11,7 @@ from mesh.membership.profile import SwimConfig
 from mesh.membership.suspicion import Suspected
 from mesh.membership.swim import Swim
 from mesh.membership.sync import Sync
-from mesh.node.config import profile
+from mesh.node.config import LifeguardConfig, profile
 from mesh.node.node import Node
 from mesh.sim.checkers import Violation
 from mesh.sim.experiment import Settings, run_experiment
@@ -26,17 +26,18 @@ from mesh.wire.records import Cause
 from mesh.wire.swim_messages import Dead
 
 SWIM = profile("local")
+WITHOUT_LIFELINES = replace(SWIM, lifeguard=LifeguardConfig(lifelines=0))
 QUIET_S = 1.0  # in which news is told, by whoever may speak, often enough to rest
 
 
 class Stage:
     """Members that have known each other for long, under the eyes of the checkers."""
 
-    def __init__(self, count: int, seed: int = 5) -> None:
+    def __init__(self, count: int, seed: int = 5, swim: SwimConfig = SWIM) -> None:
         self.world = World(seed, Node, Network(seed, Conditions()))
-        self.patience = Patience(self.world, SWIM)
-        self.repair = Repair(self.world.census, SWIM)
-        Fleet(self.world, SWIM, FleetOptions()).boot_acquainted(count)
+        self.patience = Patience(self.world, swim)
+        self.repair = Repair(self.world.census, swim)
+        Fleet(self.world, swim, FleetOptions()).boot_acquainted(count)
         self.hosts = self.world.hosts
         self.world.run_for(2.0)
 
@@ -152,15 +153,15 @@ def test_more_than_silence_needs_no_patience() -> None:
     assert observe(Stage(3), EventKind.DEAD, "ended") == []
 
 
-CRASH = Settings(nodes=8, fault="crash", profile="local", idle_s=1.0)
+LOST = Settings(nodes=8, fault="host", profile="local", idle_s=1.0)
 
 
 def test_burial_at_half_the_time_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run_experiment(1, CRASH).has_held
+    assert run_experiment(1, LOST).has_held
     whole = vars(Suspected)["timeout_s"]
     half = property(lambda self: whole.fget(self) / 2)
     monkeypatch.setattr(Suspected, "timeout_s", half)
-    result = run_experiment(1, CRASH)
+    result = run_experiment(1, LOST)
     assert "9c" in {violation.invariant for violation in result.violations}
 
 
@@ -169,7 +170,7 @@ def test_burial_at_half_the_time_is_found_out(monkeypatch: pytest.MonkeyPatch) -
 
 def held_dead(seed: int) -> list[Violation]:
     """Let six observers each hold another member dead; return who is not back in time."""
-    stage = Stage(24, seed)
+    stage = Stage(24, seed, WITHOUT_LIFELINES)  # which would be opened anew, and tell
     network = stage.world.network
     observers, members = stage.hosts[:6], stage.hosts[6:12]
     indices = [host.index for host in observers]
@@ -210,8 +211,10 @@ def missed(seed: int) -> list[Violation]:
     for host in informed:
         stage.tell(host, victim, informed[0] if host is not informed[0] else rest[4], Cause.CRASHED)
     stage.world.run_for(QUIET_S)
+    streams = network.cut_streams(range(40), range(40))  # else they are told before one can look
     network.mend(cut)
     stage.world.run_for(2 * SWIM.moment_s(40))  # whoever was suspected meanwhile has refuted it
+    network.mend(streams)
     stage.begin()
     assert len(stage.repair) >= 2
     return stage.collect(death_bound_s(SWIM, 40, was_clean=True))

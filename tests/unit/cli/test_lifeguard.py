@@ -26,7 +26,8 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def perform(job: Job) -> Run:
     done.append(job)
-    crash = Crash(first_s=7.0 + job.seed, median_s=7.5, last_s=8.0, missing=0)
+    first_s = 7.0 + job.seed
+    crash = Crash(is_lost=True, first_s=first_s, median_s=7.5, last_s=8.0, missing=0)
     counts = {"false_at_healthy": job.seed, "false_in_total": job.seed, "blocked_accused": 0}
     return Run(job, Harm(crashes=(crash,), packets=1, **counts))
 

@@ -6,7 +6,7 @@ from mesh.core.ids import NodeId, low32
 from mesh.errors import TransportError
 from mesh.membership.sync import SYNCS_MAX
 from mesh.wire.packet import Packet, encode_message
-from mesh.wire.records import State, Vitals
+from mesh.wire.records import Cause, Standing, State, Vitals
 from mesh.wire.swim_messages import (
     Ack,
     Ping,
@@ -200,3 +200,22 @@ def test_views_that_differ_for_ever_cost_one_exchange_a_period(pump: Pump) -> No
         pump.at_host(first, second, Ping(1, low32(first.node_id), 12345))
         pump.run(0.02)
     assert 1 <= syncs(first) - before <= 1.0 / first.swim._config.probe_interval_s + 1
+
+
+@pytest.mark.parametrize(("cause", "is_short"), [(Cause.CRASHED, True), (Cause.SILENT, False)])
+def test_crash_that_another_saw_is_a_short_suspicion_and_silence_a_whole_one(
+    pump: Pump, cause: Cause, is_short: bool
+) -> None:
+    hosts = pump.mesh(4)
+    pump.run(1.0)
+    gone, teller = hosts[3], hosts[1]
+    pump.kill(gone)
+    standing = Standing(1, 0, State.DEAD, cause, 0, card_bytes(4))
+    hosts[0].swim.handle_request(pump.now, teller.node_id, SyncOffer((0,), (standing,)))
+    assert hosts[0].state_of(gone) is State.SUSPECT
+    suspected = hosts[0].swim.rumours.suspicions.get(gone.node_id)
+    assert suspected is not None
+    ends_s = suspected.due - pump.now
+    config = pump.config
+    least_s = config.moment_s(4) if is_short else config.longest_suspicion_s(4)
+    assert ends_s == pytest.approx(least_s, rel=0.01)
