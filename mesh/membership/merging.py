@@ -86,9 +86,10 @@ class Merging:
             self._rumours.on_forget(now, sender, forget)
         elif is_proof(state, cause):
             self._rumours.on_dead(now, sender, Dead(node_id, boot, incarnation, cause, sender))
-        elif cause is Cause.CRASHED and node_id != self._rumours.own_id:
+        elif cause is Cause.CRASHED:
             # What was seen of its host was seen there: who is still alive says so within a moment.
-            self._rumours.doubt_death(now, Dead(node_id, boot, incarnation, cause, sender))
+            death = Dead(node_id, boot, incarnation, cause, sender)
+            self._rumours.on_dead(now, sender, death, is_news=False)
         elif state is not State.ALIVE:
             self._rumours.on_suspect(now, sender, Suspect(node_id, boot, incarnation, sender))
 

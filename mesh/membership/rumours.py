@@ -103,25 +103,15 @@ class Rumours:
         verdict = (State.SUSPECT, Cause.NONE)
         self._on_verdict(now, message, verdict, evidence, message.accuser)
 
-    def on_dead(self, now: float, sender: NodeId, message: Dead) -> None:
-        """Apply somebody's verdict of death."""
+    def on_dead(self, now: float, sender: NodeId, message: Dead, *, is_news: bool = True) -> None:
+        """Apply somebody's verdict of death. What is no news may be long past: the member may refute it first."""
         if self._is_mine(now, sender, message, message.accuser):
             return
-        if self._is_hasty(now, message):
-            self.doubt_death(now, message)
+        if not is_news or self._is_hasty(now, message):
+            self._doubt(now, message)
             return
         evidence = (f"declared dead by {self.name_of(message.accuser)}",)
         self._on_verdict(now, message, (State.DEAD, message.cause), evidence, message.accuser)
-
-    def doubt_death(self, now: float, message: Dead) -> None:
-        """Take a death as a suspicion first: the member gets a moment to refute it."""
-        accuser, boot, incarnation = message.accuser, message.boot, message.incarnation
-        evidence = (f"declared dead by {self.name_of(accuser)}",)
-        suspicion = Suspect(message.node_id, boot, incarnation, accuser)
-        self._on_verdict(now, suspicion, (State.SUSPECT, Cause.NONE), evidence, accuser)
-        if self.suspicions.is_open(message.node_id, boot, incarnation):
-            ends_by = now + self._config.moment_s(self._table.size)
-            self.suspicions.hurry(message.node_id, ends_by, accuser)
 
     def on_left(self, now: float, sender: NodeId, message: Left) -> None:
         """Apply a member's own farewell."""
@@ -260,6 +250,16 @@ class Rumours:
             return
         self._news.add(message.node_id, encode_message(message))
         self.note(now, change, evidence, accuser)
+
+    def _doubt(self, now: float, message: Dead) -> None:
+        """Take a death as a suspicion first: the member gets a moment to refute it."""
+        accuser, boot, incarnation = message.accuser, message.boot, message.incarnation
+        evidence = (f"declared dead by {self.name_of(accuser)}",)
+        suspicion = Suspect(message.node_id, boot, incarnation, accuser)
+        self._on_verdict(now, suspicion, (State.SUSPECT, Cause.NONE), evidence, accuser)
+        if self.suspicions.is_open(message.node_id, boot, incarnation):
+            ends_by = now + self._config.moment_s(self._table.size)
+            self.suspicions.hurry(message.node_id, ends_by, accuser)
 
     def _is_hasty(self, now: float, message: Dead) -> bool:
         """Say whether a member is told dead of whom no suspicion could be heard, let alone refuted, here."""
