@@ -72,7 +72,8 @@ class TransportError(MeshError):
     """A socket failed.
 
     Attributes:
-        errno: the system's error number, or None where there is none (a timeout).
+        errno: the system's error number; ETIMEDOUT for no answer in time, ECONNRESET for a stream that
+            ended before the answer, None where nothing was asked of the other end, or its answer was wrong.
     """
 
     def __init__(self, message: str, errno: int | None = None) -> None:

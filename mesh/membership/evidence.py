@@ -142,13 +142,15 @@ class Evidence:
             ack = reply.messages[0]
             if isinstance(ack, Ack) and ack.boot == low32(boot) and reply.sender == node_id:
                 del self._cases[member.node_id]  # it lives, and opens another lifeline
-        elif isinstance(reply, TransportError) and reply.errno == errno.ECONNREFUSED:
+            return
+        number = reply.errno if isinstance(reply, TransportError) else None
+        if number == errno.ECONNREFUSED:
             case.seen |= Seen.REFUSED
             self._testify(now, member, case)
-        elif isinstance(reply, TransportError) and reply.errno is not None:
-            self._ask(
-                member, case
-            )  # a connection that broke says less than a new one that is refused
+        elif number is None:
+            return  # it was not asked, or something else answered: that says nothing of its process
+        elif number != errno.ETIMEDOUT and case.asked < ASKED_MAX:
+            self._ask(member, case)  # a stream that broke says less than a new one that is refused
         elif Seen.CLOSED in case.seen:
             self._rumours.suspect(now, member, ("its lifeline ended", "no answer over TCP"))
 

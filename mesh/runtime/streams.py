@@ -7,6 +7,7 @@ went wrong. A peer that breaks the framing loses its connection, nothing else.
 
 from __future__ import annotations
 
+import errno
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ GREETING: Final = frame(_GREETING)
 """Goes before a first request that is longer than a first frame may be. It is not answered."""
 
 _READ_BYTES: Final = 65_536
+_ENDED: Final[tuple[str, int | None]] = ("closed before it answered", errno.ECONNRESET)
 
 OnReply: TypeAlias = Callable[[int, "bytes | TransportError"], None]
 MakeOffer: TypeAlias = Callable[[], bytes]
@@ -201,7 +203,7 @@ class Asker:
             self._retire(connection)  # nothing at all came back: the next question tries afresh
         self._finish(
             exchange_id,
-            TransportError(f"did not answer within {pending.timeout_s:g} s"),
+            TransportError(f"did not answer within {pending.timeout_s:g} s", errno.ETIMEDOUT),
         )
 
     def _finish(self, exchange_id: int, reply: bytes | TransportError) -> None:
@@ -224,7 +226,7 @@ class Asker:
             self._sleep.deadline = min(self._sleep.deadline, until)
 
     async def _run_connection(self, connection: _Connection) -> None:
-        reason, number = "closed before it answered", None
+        reason, number = _ENDED
         kind: type[TransportError] = TransportError
         try:
             with connection.scope:
@@ -244,10 +246,10 @@ class Asker:
         except* (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as group:
             reason, number = _reason_of(group)
         except* SealError as group:
-            reason = str(group.exceptions[0])
+            reason, number = str(group.exceptions[0]), None
         except* DecodeError as group:
             self.counters["dropped_bad_reply"] += 1
-            reason = f"broke the protocol: {group.exceptions[0]}"
+            reason, number = f"broke the protocol: {group.exceptions[0]}", None
             kind = ForeignStreamError
         self._retire(connection)
         self._timers.cancel(connection)
@@ -321,4 +323,4 @@ def _reason_of(group: BaseExceptionGroup[BaseException]) -> tuple[str, int | Non
         return "refused the connection (is a node running there?)", error.errno
     if isinstance(error, OSError):
         return f"cannot be reached ({error.strerror or error})", error.errno
-    return "closed before it answered", None
+    return _ENDED

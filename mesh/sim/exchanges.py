@@ -101,7 +101,8 @@ class Exchanges:
             target.traffic.frame_bytes_sent += len(reply)
             self._reply((exchange, target, reply))
         else:
-            self._reply((exchange, target, TransportError("connection closed without a reply")))
+            closed = TransportError("connection closed without a reply", errno.ECONNRESET)
+            self._reply((exchange, target, closed))
 
     def _reply(self, item: tuple[_Exchange, Host, bytes | TransportError]) -> None:
         exchange, target, reply = item
@@ -131,7 +132,7 @@ class Exchanges:
             exchange.asker.inbox.append((self._expire, exchange))
             return
         timeout_s = exchange.effect.timeout_s
-        self._finish(exchange, TransportError(f"no reply within {timeout_s:g} s"))
+        self._finish(exchange, TransportError(f"no reply within {timeout_s:g} s", errno.ETIMEDOUT))
 
     def _is_open(self, exchange: _Exchange) -> bool:
         asker = exchange.asker

@@ -74,7 +74,9 @@ async def test_an_unwanted_asker_loses_its_connection_and_hears_of_it() -> None:
     peer = Peer(answer=lambda _: b"")
     async with asking(peer) as (asker, replies):
         asker.ask(StartExchange(1, peer.address, b"x", 5.0))
-        assert "closed before it answered" in str(await replies.error_of(1))
+        error = await replies.error_of(1)
+        assert "closed before it answered" in str(error)
+        assert error.errno == errno.ECONNRESET  # no refusal, and no silence either
 
 
 @pytest.mark.parametrize(

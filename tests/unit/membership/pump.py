@@ -8,6 +8,7 @@ so that membership is tested alone. `mesh.sim` simulates whole nodes.
 
 from __future__ import annotations
 
+import errno
 import heapq
 import itertools
 import random
@@ -316,12 +317,17 @@ class Pump:
             target = self._find(ask.to)
             is_cut = self.cut(host.address, ask.to) or self.cut(ask.to, host.address)
             if is_cut or (target is not None and target.is_paused):
-                self.later(ask.timeout_s, lambda: finish(TransportError("timed out")))
+                self.later(
+                    ask.timeout_s, lambda: finish(TransportError("timed out", errno.ETIMEDOUT))
+                )
             elif ask.to in self.garbage:
                 reply = self.garbage[ask.to]
                 self.later(self.delay_s, lambda: finish(_decoded(reply)))
             elif target is None:
-                self.later(self.delay_s, lambda: finish(TransportError("connection refused")))
+                self.later(
+                    self.delay_s,
+                    lambda: finish(TransportError("connection refused", errno.ECONNREFUSED)),
+                )
             else:
                 answer = self._answer(target, data)
                 self.bytes_on_streams += len(data) + len(answer)
@@ -350,7 +356,7 @@ class Pump:
 
 def _decoded(data: bytes) -> Packet | Exception:
     if not data:
-        return TransportError("connection closed")
+        return TransportError("connection closed", errno.ECONNRESET)
     try:
         return decode_packet(data, FRAME_BYTES_MAX)
     except DecodeError as error:

@@ -124,7 +124,7 @@ def test_answer_of_another_session_or_member_says_nothing_for_this_one(reply: Pa
 def test_silence_after_it_is_a_suspicion_like_any_other() -> None:
     observer = Observer(size=2)
     (ask,) = observer.hang_up()
-    outputs = observer.answers(2.0, ask, TransportError("no answer in time"))
+    outputs = observer.answers(2.0, ask, TransportError("no answer in time", errno.ETIMEDOUT))
     assert observer.state[0] is State.SUSPECT
     (event,) = [output.event for output in outputs if isinstance(output, Emit)]
     assert event.evidence == ("its lifeline ended", "no answer over TCP")
@@ -139,6 +139,14 @@ def test_connection_that_broke_is_asked_again_and_not_for_ever() -> None:
         assert observer.state[0] is State.ALIVE
     outputs = observer.answers(1.0, ask, TransportError("reset", errno.ECONNRESET))
     assert not [output for output in outputs if isinstance(output, Ask)]
+    assert observer.state[0] is State.SUSPECT
+
+
+def test_member_that_could_not_be_asked_is_not_suspected_for_it() -> None:
+    observer = Observer(size=2)
+    (ask,) = observer.hang_up()
+    observer.answers(1.0, ask, TransportError("was not asked: all connections are busy"))
+    assert observer.state[0] is State.ALIVE
 
 
 def test_refusals_alone_are_no_crash() -> None:
