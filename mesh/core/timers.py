@@ -9,7 +9,7 @@ Source: timers with identity follow foca; `next_deadline` as a cheap query follo
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -30,6 +30,9 @@ class Timers(Generic[K]):
 
     def __len__(self) -> int:
         return len(self._armed)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._armed)
 
     def set(self, key: K, deadline: float) -> None:
         """Arm `key` for `deadline`; an earlier arming of the same key is forgotten. O(log n)."""

@@ -46,8 +46,9 @@ class LifeguardConfig:
     lifelines: int = 4
     """How many observers a member keeps an idle stream to, whose end tells them at once of its crash. 0 to 16."""
 
-    hastens_probes: bool = True
-    """A few of those who hear of a suspicion probe the suspect next, in place of another member."""
+    observers: int = 4
+    """How many members a member pings by turns, and who look at it at once if it is missed or suspected. 0: the
+    random round of SWIM, and suspicions that last the longer the larger the mesh."""
 
 
 def plain_swim() -> LifeguardConfig:
@@ -61,7 +62,7 @@ def plain_swim() -> LifeguardConfig:
         has_pause_awareness=False,
         has_self_doubt=False,
         checks_deaths=False,
-        hastens_probes=False,
+        observers=0,
         lifelines=0,
     )
 
@@ -72,6 +73,6 @@ def paper() -> LifeguardConfig:
         has_pause_awareness=False,
         has_self_doubt=False,
         checks_deaths=False,
-        hastens_probes=False,
+        observers=0,
         lifelines=0,
     )

@@ -18,7 +18,7 @@ from mesh.core.ids import NodeId
 from mesh.core.lines import LineKept, LineLost
 from mesh.core.timers import Timers
 from mesh.membership.identity import Identity
-from mesh.membership.observers import observers_of
+from mesh.membership.observers import Observers
 from mesh.membership.outbox import Outbox
 from mesh.membership.table import MemberTable
 from mesh.wire.swim_messages import Lifeline
@@ -50,12 +50,14 @@ class Lifelines:
         count: int,
         identity: Identity,
         table: MemberTable,
+        observers: Observers,
         outbox: Outbox,
         rng: random.Random,
     ) -> None:
         self._count = count
         self._identity = identity
         self._table = table
+        self._observers = observers
         self._outbox = outbox
         self._rng = rng
         self._lines: dict[NodeId, _Line] = {}
@@ -127,9 +129,7 @@ class Lifelines:
             self._boot = boot
             for observer in list(self._lines):
                 self._close(observer)
-        chosen = dict.fromkeys(
-            observers_of(self._identity.node_id, self._table.living, self._count)
-        )
+        chosen = dict.fromkeys(self._observers.among(self._table.living, self._count))
         for observer in [known for known in self._lines if known not in chosen]:
             self._close(observer)
         for observer in chosen:

@@ -10,6 +10,7 @@ from mesh.membership.evidence import Evidence
 from mesh.membership.gossip import Gossip
 from mesh.membership.identity import Identity
 from mesh.membership.lifelines import Lifelines
+from mesh.membership.observers import Observers
 from mesh.membership.outbox import Outbox
 from mesh.membership.profile import SwimConfig
 from mesh.membership.rumours import Rumours
@@ -29,11 +30,17 @@ class Lines:
         outbox: Outbox,
         rumours: Rumours,
         gossip: Gossip,
+        observers: Observers,
         rng: random.Random,
     ) -> None:
         self._rumours = rumours
         self.own = Lifelines(
-            count=config.lifeguard.lifelines, identity=identity, table=table, outbox=outbox, rng=rng
+            count=config.lifeguard.lifelines,
+            identity=identity,
+            table=table,
+            observers=observers,
+            outbox=outbox,
+            rng=rng,
         )
         self.evidence = Evidence(
             config=config,

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from mesh.core.address import Address
 from mesh.core.ids import NO_NODE, NodeId
+from mesh.membership.round_trip import RoundTrip
 from mesh.wire.records import Card, Cause, Rank, Standing, State, Vitals
 from mesh.wire.swim_messages import Dead, Forget
 
 AGE_S_MAX = 0xFFFF_FFFF
-RTT_SMOOTHING = 0.125
-"""The weight of a new round trip in the smoothed one, as in TCP."""
 
 
 @dataclass(slots=True)
@@ -26,7 +25,7 @@ class Member:
     state: State
     cause: Cause
     since: float  # `now` at which the state was entered, as far as this node knows
-    rtt_s: float | None = None
+    round_trip: RoundTrip | None = None
     vitals: Vitals | None = None
     by: NodeId = NO_NODE  # who asked to forget it
 
@@ -57,8 +56,15 @@ class Member:
 
     def measure(self, rtt_s: float) -> None:
         """Take one more measured round trip into the smoothed one."""
-        old = self.rtt_s
-        self.rtt_s = rtt_s if old is None else old + RTT_SMOOTHING * (rtt_s - old)
+        if self.round_trip is None:
+            self.round_trip = RoundTrip.first(rtt_s)
+        else:
+            self.round_trip.measure(rtt_s)
+
+    @property
+    def rtt_s(self) -> float | None:
+        """The smoothed round trip; None: none was measured."""
+        return None if self.round_trip is None else self.round_trip.mean_s
 
     def standing(self, now: float) -> Standing:
         """Return what to tell another member of this one."""

@@ -9,10 +9,11 @@ Source: rendezvous hashing [HRW].
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import heapq
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from mesh.core.ids import NodeId
 
@@ -30,3 +31,35 @@ def observers_of(subject: NodeId, others: Iterable[NodeId], count: int) -> list[
     """Return the `count` observers of a member among `others`, the first in rank first. O(others)."""
     candidates = (node_id for node_id in others if node_id != subject)
     return heapq.nlargest(count, candidates, key=lambda node_id: lot(subject, node_id))
+
+
+class Observers:
+    """The observers of one node, kept as members come and go: O(1) for each, O(mesh) when an observer goes."""
+
+    __slots__ = ("_best", "_count", "_is_known", "_subject")
+
+    def __init__(self, subject: NodeId, count: int) -> None:
+        self._subject = subject
+        self._count = count
+        self._best: list[tuple[int, NodeId]] = []  # the highest lots, the lowest of them first
+        self._is_known = False
+
+    def follow(self, node_id: NodeId, *, is_living: bool) -> None:
+        """Take that a member came or went."""
+        if not self._is_known or node_id == self._subject:
+            return
+        drawn = (lot(self._subject, node_id), node_id)
+        if not is_living:
+            self._is_known = drawn not in self._best
+        elif drawn not in self._best:
+            bisect.insort(self._best, drawn)
+            del self._best[: -self._count or None]
+
+    def among(self, living: Sequence[NodeId], count: int) -> list[NodeId]:
+        """Return the first `count` of them, the first in rank first; `living` are all members but this one."""
+        if not self._is_known:
+            best = observers_of(self._subject, living, self._count)
+            self._best = sorted((lot(self._subject, node_id), node_id) for node_id in best)
+            self._is_known = True
+        ranked = [node_id for _, node_id in reversed(self._best)]
+        return ranked[:count]

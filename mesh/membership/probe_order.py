@@ -35,12 +35,6 @@ class ProbeOrder:
             self._round.add(node_id)
             self._left.insert(self._rng.randint(0, len(self._left)), node_id)
 
-    def hasten(self, node_id: NodeId) -> None:
-        """Make a member the next one; its place in the rest of this round, if it has one, is used up. O(mesh)."""
-        if node_id in self._left:
-            self._left.remove(node_id)
-        self._left.append(node_id)
-
     def next(self, table: MemberTable) -> Member | None:
         """Return the next living member, starting a new round when this one is over; None if nobody lives."""
         for _ in range(2):

@@ -1,16 +1,18 @@
-"""One probe per protocol period: a ping, then pings through others and over TCP, then a verdict.
+"""Probes: a ping, then pings through others and over TCP, then a verdict. One begins in each period.
 
-    period k                                                    period k + 1
-    |-- ping ---------- probe_timeout_s --|-- ping_req x k -- + TCP --|-- suspect the silent, ping the next
-                     any ack, on any way, ends the probe
+    |-- ping -- patience --|-- ping_req x k, and over TCP -- probe_timeout_s --|-- silent
+                  any ack, on any way, ends the probe
 
-This machine only finds out who does not answer; what follows from that is not decided here.
+Patience is what the round trips measured so far allow for (with this member, else with all), at most
+probe_timeout_s. More
+probes than the period's begin where somebody is missed, or is to be looked at at once: see `turns`.
 
-Period and timeout are stretched by the node's own health score.
+This machine only finds out who does not answer; what follows from that is not decided here. Its times
+are stretched by the node's own health score.
 
 Source: [SWIM §3.1] ping and ping-req; nacks and the score [Lifeguard §IV.A], the suspect told first
-[Lifeguard §IV.C]. Deviation: the fallback over TCP (for networks that lose UDP
-only) follows [memberlist]; helpers are sought among those who are no suspects first.
+[Lifeguard §IV.C]; patience is TCP's timeout [RFC 6298 §2]. Deviation: the fallback over TCP (for networks
+that lose UDP only) follows [memberlist]; helpers are sought among those who are no suspects first.
 """
 
 from __future__ import annotations
@@ -26,9 +28,10 @@ from mesh.membership.awareness import Awareness
 from mesh.membership.identity import Identity
 from mesh.membership.member import Member
 from mesh.membership.outbox import Outbox
-from mesh.membership.probe_order import ProbeOrder
 from mesh.membership.profile import SwimConfig
+from mesh.membership.round_trip import RoundTrip
 from mesh.membership.table import MemberTable
+from mesh.membership.turns import Turns
 from mesh.wire.records import State
 from mesh.wire.swim_messages import Ack, Nack, Ping, PingReq, Suspect
 
@@ -39,18 +42,27 @@ NACK_SHARE: Final = 0.8
 HELPERS_DRAWN: Final = 3
 """For each helper that is wanted, so many members are looked at, until one is found that is no suspect."""
 
-_PERIOD: Final = "period"
-_TIMEOUT: Final = "timeout"
+PATIENCE_SHARE_MIN: Final = 0.1
+"""A direct ping has at least this share of the probe timeout, however short the round trips were."""
+
+PROBES_MAX: Final = 16
+"""Probes under way at once; who is missed meanwhile is missed again."""
+
+_PERIOD: Final = ("period", 0)
+_NACK: Final = "nack"  # a relayed ping is answered with a nack
+_HELP: Final = "help"  # a direct ping has had its time
+_END: Final = "end"  # a probe has
 
 
 @dataclass(slots=True)
 class Probe:
-    """The probe under way. `relays` are those asked to help, by id; `answered` those that said nack."""
+    """A probe under way. `relays` are those asked to help, by id; `answered` those that said nack."""
 
     seq: int
     node_id: NodeId
     boot: int
     sent_at: float
+    patience_s: float
     relays: dict[NodeId, str] = field(default_factory=dict)
     answered: dict[NodeId, None] = field(default_factory=dict)
     is_indirect: bool = False
@@ -83,7 +95,7 @@ class Prober:
         identity: Identity,
         table: MemberTable,
         outbox: Outbox,
-        order: ProbeOrder,
+        turns: Turns,
         awareness: Awareness,
         rng: random.Random,
     ) -> None:
@@ -91,12 +103,12 @@ class Prober:
         self._identity = identity
         self._table = table
         self._outbox = outbox
-        self._order = order
+        self._turns = turns
         self._awareness = awareness
         self._rng = rng
         self._seq = rng.getrandbits(32)
-        self._timers: Timers[str | int] = Timers()  # a number: a relayed seq, due for its nack
-        self._probe: Probe | None = None
+        self._timers: Timers[tuple[str, int]] = Timers()  # what is due, and by which seq
+        self._probes: dict[int, Probe] = {}
         self._relayed: dict[int, _Relay] = {}  # by our own seq, oldest first
         self.heard: list[NodeId] = []
         """Members whose vitals came in since the node last took them."""
@@ -104,6 +116,9 @@ class Prober:
         self.misdirected = 0
         self.dropped_relays = 0
         """Pings for others that were forgotten before their answer, because there were too many."""
+
+        self._is_over = False
+        self._typical: RoundTrip | None = None  # of all members, for one that was not measured yet
 
     def start(self, now: float) -> None:
         """Begin the protocol periods, at a random phase."""
@@ -113,36 +128,44 @@ class Prober:
     def stop(self) -> None:
         """Probe no more; pings are still answered."""
         self._timers.cancel(_PERIOD)
-        self._timers.cancel(_TIMEOUT)
-        self._probe = None
+        self._drop_probes()
+        self._is_over = True
 
     def void(self, now: float) -> None:
-        """Forget the probe under way: this node was away and may have missed the answer."""
-        if self._probe is not None:
-            self._probe = None
-            self._timers.cancel(_TIMEOUT)
+        """Forget the probes under way: this node was away and may have missed the answers."""
+        self._turns.void(now)
+        if self._probes:
+            self._drop_probes()
             self._timers.set(_PERIOD, now + self._rng.random() * self._config.probe_timeout_s)
 
     def next_deadline(self) -> float | None:
         """Return when this machine wants to be called next."""
-        return self._timers.next_deadline()
+        deadlines = (
+            self._timers.next_deadline(),
+            None if self._is_over else self._turns.next_deadline(),
+        )
+        return min((at for at in deadlines if at is not None), default=None)
 
-    def handle_timeout(self, now: float) -> Silent | None:
-        """Move the probe on; return who answered nothing in the period that ended."""
-        silent = None
-        due = self._timers.take_due(now)
-        for key in due:
-            if isinstance(key, int):
-                self._say_nack(key)
-            elif key == _PERIOD and self._probe is not None and _TIMEOUT in due:
-                # Called late, for both at once: those just asked get their time all the same.
-                self._timers.set(_PERIOD, now + self._period_s - self._timeout_s)
-            elif key == _PERIOD:
-                silent = self._finish()
+    def handle_timeout(self, now: float) -> list[Silent]:
+        """Move the probes on; return who answered nothing."""
+        silent = []
+        for kind, seq in self._timers.take_due(now):
+            if kind == _NACK:
+                self._say_nack(seq)
+            elif kind == _HELP:
+                # From now on: those just asked get their time, however late this call is.
+                self._timers.set((_END, seq), now + self._indirect_s(self._probes[seq]))
+                self._ask_others(self._probes[seq])
+            elif kind == _END:
+                silent += self._finish(self._probes.pop(seq))
+            else:
                 self._timers.set(_PERIOD, now + self._period_s)
-                self._begin(now)
-            elif self._probe is not None:
-                self._ask_others(self._probe)
+                member = self._turns.next()
+                if member is not None:
+                    self._begin(now, member)
+        if not self._is_over:
+            for member in self._turns.take_due(now, is_healthy=self._awareness.score == 0):
+                self._begin(now, member)
         return silent
 
     def ping_once(self, member: Member, *also: object) -> None:
@@ -167,17 +190,17 @@ class Prober:
         if len(self._relayed) >= RELAYS_MAX:
             oldest = next(iter(self._relayed))
             del self._relayed[oldest]
-            self._timers.cancel(oldest)
+            self._timers.cancel((_NACK, oldest))
             self.dropped_relays += 1
         self._relayed[seq] = _Relay(source, message.seq, message.target)
         if self._config.lifeguard.has_nacks:
-            self._timers.set(seq, now + NACK_SHARE * self._config.probe_timeout_s)
+            self._timers.set((_NACK, seq), now + NACK_SHARE * self._config.probe_timeout_s)
         self._outbox.send(message.address, self._ping(seq, message.target))
 
     def on_nack(self, sender: NodeId, message: Nack) -> None:
         """Take a relay's word that it had no answer either."""
-        probe = self._probe
-        if probe is not None and message.seq == probe.seq and sender in probe.relays:
+        probe = self._probes.get(message.seq)
+        if probe is not None and sender in probe.relays:
             probe.answered[sender] = None
 
     def on_ack(self, now: float, sender: NodeId, message: Ack) -> None:
@@ -187,28 +210,45 @@ class Prober:
         if member is not None and low32(member.boot) == message.boot:
             member.vitals = message.vitals
             self.heard.append(subject)
-        probe = self._probe
-        if probe is not None and message.seq == probe.seq and subject == probe.node_id:
+        probe = self._probes.get(message.seq)
+        if probe is not None and subject == probe.node_id:
             if sender == subject and member is not None and not probe.is_indirect:
-                member.measure(max(0.0, now - probe.sent_at))
-            self._probe = None
-            self._timers.cancel(_TIMEOUT)
+                self._measure(member, max(0.0, now - probe.sent_at))
+            self._drop(probe.seq)
             self._awareness.note(-1)
             return
         relay = self._relayed.get(message.seq)
         if relay is not None and relay.target == subject:
             del self._relayed[message.seq]
-            self._timers.cancel(message.seq)
+            self._timers.cancel((_NACK, message.seq))
             passed_on = Ack(relay.seq, subject, message.boot, message.vitals)
             self._outbox.send(relay.requester, passed_on)
+
+    def _measure(self, member: Member, rtt_s: float) -> None:
+        member.measure(rtt_s)
+        if self._typical is None:
+            self._typical = RoundTrip.first(rtt_s)
+        else:
+            self._typical.measure(rtt_s)
 
     @property
     def _period_s(self) -> float:
         return self._config.probe_interval_s * self._awareness.scale
 
-    @property
-    def _timeout_s(self) -> float:
-        return self._config.probe_timeout_s * self._awareness.scale
+    def _patience_s(self, member: Member) -> float:
+        """Return how long a direct ping may take."""
+        longest_s = self._config.probe_timeout_s
+        measured = member.round_trip or self._typical
+        if measured is None or self._config.lifeguard.observers <= 0:
+            return longest_s * self._awareness.scale
+        patience_s = max(PATIENCE_SHARE_MIN * longest_s, measured.patience_s)
+        return min(longest_s, patience_s) * self._awareness.scale
+
+    def _indirect_s(self, probe: Probe) -> float:
+        """Return how long the pings through others may take, once they are sent."""
+        if self._config.lifeguard.observers > 0:
+            return self._config.probe_timeout_s * self._awareness.scale
+        return max(0.0, self._period_s - probe.patience_s)
 
     def _ping(self, seq: int, target: NodeId) -> Ping:
         return Ping(seq, low32(target), self._table.view_digest)
@@ -217,15 +257,26 @@ class Prober:
         self._seq = (self._seq + 1) & 0xFFFF_FFFF
         return self._seq
 
-    def _begin(self, now: float) -> None:
-        member = self._order.next(self._table)
-        if member is None:
+    def _begin(self, now: float, member: Member) -> None:
+        is_under_way = any(probe.node_id == member.node_id for probe in self._probes.values())
+        if is_under_way or len(self._probes) >= PROBES_MAX:
             return
-        self._probe = Probe(self._next_seq(), member.node_id, member.boot, now)
-        self._timers.set(_TIMEOUT, now + self._timeout_s)
+        patience_s = self._patience_s(member)
+        probe = Probe(self._next_seq(), member.node_id, member.boot, now, patience_s)
+        self._probes[probe.seq] = probe
+        self._timers.set((_HELP, probe.seq), now + patience_s)
         also = self._accusation_of(member)
-        ping = self._ping(self._probe.seq, member.node_id)
+        ping = self._ping(probe.seq, member.node_id)
         self._outbox.send(member.address, ping, *also, about=member.node_id if also else None)
+
+    def _drop(self, seq: int) -> None:
+        del self._probes[seq]
+        self._timers.cancel((_HELP, seq))
+        self._timers.cancel((_END, seq))
+
+    def _drop_probes(self) -> None:
+        for seq in list(self._probes):
+            self._drop(seq)
 
     def _accusation_of(self, member: Member) -> tuple[Suspect, ...]:
         """Return what a suspect must hear first, so that it can refute at once."""
@@ -243,7 +294,7 @@ class Prober:
             request = PingReq(probe.seq, probe.node_id, member.address)
             self._outbox.send(helper.address, request)
         ping = self._ping(probe.seq, probe.node_id)
-        rest_s = self._period_s - self._timeout_s
+        rest_s = self._indirect_s(probe)
         self._outbox.ask(member.address, ping, ("fallback", probe.seq), rest_s)
         probe.is_indirect = True
         probe.relays = {helper.node_id: helper.name for helper in helpers}
@@ -259,18 +310,14 @@ class Prober:
         if relay is not None:  # it stays: an ack that comes after all is still passed on
             self._outbox.send(relay.requester, Nack(relay.seq))
 
-    def _finish(self) -> Silent | None:
-        probe, self._probe = self._probe, None
-        self._timers.cancel(_TIMEOUT)
-        if probe is None:
-            return None
+    def _finish(self, probe: Probe) -> list[Silent]:
         member = self._table.get(probe.node_id)
         if member is None or not member.is_living or member.boot != probe.boot:
-            return None
+            return []
         missed = len(probe.relays) - len(probe.answered) if self._config.lifeguard.has_nacks else 1
         self._awareness.note(missed if probe.relays else 1)
-        evidence = [f"no answer to a ping within {self._timeout_s:g} s"]
+        evidence = [f"no answer to a ping within {probe.patience_s:.3g} s"]
         if probe.is_indirect:
             through = ", ".join(probe.relays.values()) or "nobody, there is no other"
             evidence += [f"no answer through {through}", "no answer over TCP"]
-        return Silent(member, tuple(evidence))
+        return [Silent(member, tuple(evidence))]

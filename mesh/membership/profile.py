@@ -14,6 +14,9 @@ from typing import Final
 from mesh.errors import ConfigError
 from mesh.membership.lifeguard import LifeguardConfig
 
+REFUTATION_ROUNDS: Final = 8
+"""So many rounds of gossip, for each tenfold of the mesh, a refutation has to get round before it is too late."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwimConfig:
@@ -32,7 +35,7 @@ class SwimConfig:
     """A silent member is never declared dead sooner than this after it was suspected. 0.2 to 60."""
 
     suspicion_multiplier: float = 3.0
-    """A suspicion lasts at least this many periods times log10 of the mesh's size (at least 1)."""
+    """Without observers, a suspicion lasts at least this many periods times log10 of the mesh's size (at least 1)."""
 
     gossip_interval_s: float
     """The pause between rounds of gossip while there is news. 0.02 to 1."""
@@ -82,13 +85,16 @@ class SwimConfig:
     def suspicion_s(self, size: int) -> float:
         """Return the least seconds from suspicion to death in a mesh of `size` members.
 
-        It grows with the logarithm of the size, as does the time a refutation takes to spread.
+        It grows with the logarithm of the size, as does the time a refutation takes to spread: where a
+        suspect is looked at by its observers at once, by rounds of gossip; else by periods.
         Deviation: [SWIM §4.2] leaves the timeout open; the form follows [memberlist].
         """
         scale = max(1.0, math.log10(max(1, size)))
-        return max(
-            self.pause_tolerance_s, self.suspicion_multiplier * scale * self.probe_interval_s
-        )
+        if self.lifeguard.observers > 0:
+            spread_s = REFUTATION_ROUNDS * self.gossip_interval_s
+        else:
+            spread_s = self.suspicion_multiplier * self.probe_interval_s
+        return max(self.pause_tolerance_s, scale * spread_s)
 
     def longest_suspicion_s(self, size: int) -> float:
         """Return the seconds from suspicion to death where no other observer shares the suspicion."""
@@ -111,6 +117,7 @@ class SwimConfig:
                 "news_delay_s must not exceed gossip_interval_s",
             ),
             (0 <= self.lifeguard.lifelines <= 16, "lifelines must lie between 0 and 16"),
+            (0 <= self.lifeguard.observers <= 16, "observers must lie between 0 and 16"),
             (0 <= self.indirect_probes <= 8, "indirect_probes must lie between 0 and 8"),
             (self.lifeguard.suspicion_factor >= 1, "suspicion_factor must be at least 1"),
             (1 <= self.gossip_fanout <= 8, "gossip_fanout must lie between 1 and 8"),

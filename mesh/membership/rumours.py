@@ -29,11 +29,11 @@ from mesh.membership.member import Change, Member
 from mesh.membership.names import Names
 from mesh.membership.observed import event_of, flapping, name_conflict
 from mesh.membership.outbox import Outbox
-from mesh.membership.probe_order import ProbeOrder
 from mesh.membership.profile import SwimConfig
 from mesh.membership.refutation import Refutation
 from mesh.membership.suspicion import Suspected, Suspicions
 from mesh.membership.table import MemberTable
+from mesh.membership.turns import Turns
 from mesh.wire.packet import encode_message
 from mesh.wire.records import Card, Cause, Rank, Standing, State, decode_card
 from mesh.wire.swim_messages import Alive, Dead, Forget, Left, Suspect, Verdict
@@ -42,12 +42,9 @@ SUSPICIONS_S: Final = 10.0
 SUSPICIONS_BURST: Final = 20
 """A node accuses at a bounded pace, whatever happens to it."""
 
-HASTENED: Final = 2
-"""For each confirmation that is wanted, so many of those who hear of a suspicion probe the suspect next."""
-
 HASTENED_SHARE: Final = 1 / 16
 HASTENED_MIN: Final = 3
-"""With more suspects than this share of the mesh nobody hurries: all would probe them, and nobody the rest."""
+"""With more suspects than this share of the mesh their observers do not hurry: it is no matter of one member."""
 
 
 class Rumours:
@@ -61,7 +58,7 @@ class Rumours:
         table: MemberTable,
         news: Dissemination,
         outbox: Outbox,
-        order: ProbeOrder,
+        turns: Turns,
         awareness: Awareness,
         rng: random.Random,
     ) -> None:
@@ -71,7 +68,7 @@ class Rumours:
         self._table = table
         self._news = news
         self._outbox = outbox
-        self._order = order
+        self._turns = turns
         self._rng = rng
         self.refutation = Refutation(
             identity=identity, table=table, news=news, outbox=outbox, awareness=awareness
@@ -202,8 +199,8 @@ class Rumours:
             self.suspicions.close(card.node_id)
         elif not self.suspicions.is_open(card.node_id, boot, incarnation):
             self._suspect(now, change, evidence, accuser)
-        if change.is_living and not _was_living(change):
-            self._order.insert(card.node_id)
+        if change.is_living != _was_living(change):
+            self._turns.follow(card.node_id, is_living=change.is_living)
         has_left = State.LEFT in {state, change.state_before}  # who says goodbye does not flap
         if change.before is not None and change.is_living != _was_living(change) and not has_left:
             self._note_flap(now, card)
@@ -317,11 +314,11 @@ class Rumours:
                 accusers={} if accuser is None else {accuser: None},
             )
         )
-        # A few of those who hear of it look for themselves, in place of another member.
-        is_told = config.lifeguard.hastens_probes and accuser != self._identity.node_id
+        # Its observers look for themselves, at once.
+        is_told = accuser != self._identity.node_id
         are_few = len(self.suspicions) <= max(HASTENED_MIN, HASTENED_SHARE * size)
-        if is_told and are_few and self._rng.random() * max(1, others) < HASTENED * max(1, enough):
-            self._order.hasten(node_id)
+        if is_told and are_few:
+            self._turns.hasten(now, node_id)
 
     def _note_flap(self, now: float, card: Card) -> None:
         if self.flaps.note(now, card.node_id):

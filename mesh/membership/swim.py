@@ -25,6 +25,7 @@ from mesh.membership.gossip import Gossip
 from mesh.membership.identity import Identity
 from mesh.membership.lines import Lines
 from mesh.membership.member import Change
+from mesh.membership.observers import Observers
 from mesh.membership.outbox import Outbox
 from mesh.membership.probe_order import ProbeOrder
 from mesh.membership.prober import Prober
@@ -33,6 +34,7 @@ from mesh.membership.reconnect import Reconnect
 from mesh.membership.rumours import Rumours
 from mesh.membership.sync import Sync
 from mesh.membership.table import MemberTable
+from mesh.membership.turns import Turns
 from mesh.membership.vigil import Vigil
 from mesh.membership.wishes import Wishes
 from mesh.wire.packet import Packet
@@ -85,14 +87,22 @@ class Swim:
         self.awareness = Awareness(config.lifeguard.health_max)
         self._news = news = Dissemination(config.retransmit_multiplier)
         self._outbox = outbox = Outbox(identity, table, news)
-        order = ProbeOrder(rng)
+        guard = config.lifeguard
+        self._observers = Observers(identity.node_id, max(guard.observers, guard.lifelines))
+        self._turns = turns = Turns(
+            config=config,
+            own_id=identity.node_id,
+            table=table,
+            observers=self._observers,
+            order=ProbeOrder(rng),
+        )
         self.rumours = Rumours(
             config=config,
             identity=identity,
             table=table,
             news=news,
             outbox=outbox,
-            order=order,
+            turns=turns,
             awareness=self.awareness,
             rng=rng,
         )
@@ -101,7 +111,7 @@ class Swim:
             identity=identity,
             table=table,
             outbox=outbox,
-            order=order,
+            turns=turns,
             awareness=self.awareness,
             rng=rng,
         )
@@ -141,6 +151,7 @@ class Swim:
             outbox=outbox,
             rumours=self.rumours,
             gossip=self._gossip,
+            observers=self._observers,
             rng=rng,
         )
         self._entrance = Entrance(
@@ -197,9 +208,12 @@ class Swim:
         is_gone = known is None or not known.is_living
         if self._vigil.heard(now) and self._leave_at is None:
             self._sync.begin(source if known is None else known.address)
+        self._turns.heard(now)
         for message in packet.messages:
             kind = type(message)
             if kind is Ping:
+                if not is_gone:
+                    self._turns.heard(now, pinged_by=sender)
                 self._prober.on_ping(source, message, *self._verdict_on(now, sender))
             elif kind is PingReq:
                 self._prober.on_ping_req(now, source, message)
@@ -291,8 +305,7 @@ class Swim:
             self._sync.begin(missing)
         self._try_founding(now)
         self.rumours.refutation.handle_timeout(now)
-        silent = self._prober.handle_timeout(now)
-        if silent is not None:
+        for silent in self._prober.handle_timeout(now):
             self.rumours.suspect(now, silent.member, silent.evidence)
         if self._leave_at is None:
             self._vigil.judge(now)
