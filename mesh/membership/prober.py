@@ -149,20 +149,20 @@ class Prober:
     def handle_timeout(self, now: float) -> list[Silent]:
         """Move the probes on; return who answered nothing."""
         silent = []
-        for kind, seq in self._timers.take_due(now):
+        due = self._timers.take_due(now)
+        is_late = any(kind == _HELP for kind, _ in due)  # if the period is over as well
+        for kind, seq in due:
             if kind == _NACK:
                 self._say_nack(seq)
             elif kind == _HELP:
-                # From now on: those just asked get their time, however late this call is.
-                self._timers.set((_END, seq), now + self._indirect_s(self._probes[seq]))
-                self._ask_others(self._probes[seq])
+                self._ask_others(now, self._probes[seq])
             elif kind == _END:
-                silent += self._finish(self._probes.pop(seq))
+                silent += self._finish(seq)
+            elif is_late and not self._has_turns:
+                # Those just asked get their time all the same.
+                self._timers.set(_PERIOD, now + self._period_s - self._timeout_s)
             else:
-                self._timers.set(_PERIOD, now + self._period_s)
-                member = self._turns.next()
-                if member is not None:
-                    self._begin(now, member)
+                silent += self._next_period(now)
         if not self._is_over:
             for member in self._turns.take_due(now, is_healthy=self._awareness.score == 0):
                 self._begin(now, member)
@@ -235,20 +235,23 @@ class Prober:
     def _period_s(self) -> float:
         return self._config.probe_interval_s * self._awareness.scale
 
+    @property
+    def _timeout_s(self) -> float:
+        return self._config.probe_timeout_s * self._awareness.scale
+
+    @property
+    def _has_turns(self) -> bool:
+        """Whether a probe ends when its time is up; without turns, with its period."""
+        return self._config.lifeguard.observers > 0
+
     def _patience_s(self, member: Member) -> float:
         """Return how long a direct ping may take."""
         longest_s = self._config.probe_timeout_s
         measured = member.round_trip or self._typical
-        if measured is None or self._config.lifeguard.observers <= 0:
-            return longest_s * self._awareness.scale
+        if measured is None or not self._has_turns:
+            return self._timeout_s
         patience_s = max(PATIENCE_SHARE_MIN * longest_s, measured.patience_s)
         return min(longest_s, patience_s) * self._awareness.scale
-
-    def _indirect_s(self, probe: Probe) -> float:
-        """Return how long the pings through others may take, once they are sent."""
-        if self._config.lifeguard.observers > 0:
-            return self._config.probe_timeout_s * self._awareness.scale
-        return max(0.0, self._period_s - probe.patience_s)
 
     def _ping(self, seq: int, target: NodeId) -> Ping:
         return Ping(seq, low32(target), self._table.view_digest)
@@ -256,6 +259,17 @@ class Prober:
     def _next_seq(self) -> int:
         self._seq = (self._seq + 1) & 0xFFFF_FFFF
         return self._seq
+
+    def _next_period(self, now: float) -> list[Silent]:
+        silent = []
+        if not self._has_turns:
+            for seq in list(self._probes):
+                silent += self._finish(seq)
+        self._timers.set(_PERIOD, now + self._period_s)
+        member = self._turns.next()
+        if member is not None:
+            self._begin(now, member)
+        return silent
 
     def _begin(self, now: float, member: Member) -> None:
         is_under_way = any(probe.node_id == member.node_id for probe in self._probes.values())
@@ -285,7 +299,10 @@ class Prober:
         me = self._identity.node_id
         return (Suspect(member.node_id, member.boot, member.incarnation, me),)
 
-    def _ask_others(self, probe: Probe) -> None:
+    def _ask_others(self, now: float, probe: Probe) -> None:
+        rest_s = self._timeout_s if self._has_turns else self._period_s - self._timeout_s
+        if self._has_turns:
+            self._timers.set((_END, probe.seq), now + rest_s)
         member = self._table.get(probe.node_id)
         if member is None or not member.is_living:
             return
@@ -294,7 +311,6 @@ class Prober:
             request = PingReq(probe.seq, probe.node_id, member.address)
             self._outbox.send(helper.address, request)
         ping = self._ping(probe.seq, probe.node_id)
-        rest_s = self._indirect_s(probe)
         self._outbox.ask(member.address, ping, ("fallback", probe.seq), rest_s)
         probe.is_indirect = True
         probe.relays = {helper.node_id: helper.name for helper in helpers}
@@ -310,7 +326,9 @@ class Prober:
         if relay is not None:  # it stays: an ack that comes after all is still passed on
             self._outbox.send(relay.requester, Nack(relay.seq))
 
-    def _finish(self, probe: Probe) -> list[Silent]:
+    def _finish(self, seq: int) -> list[Silent]:
+        probe = self._probes[seq]
+        self._drop(seq)
         member = self._table.get(probe.node_id)
         if member is None or not member.is_living or member.boot != probe.boot:
             return []

@@ -15,7 +15,6 @@ Source: [SWIM §4.2].
 
 from __future__ import annotations
 
-import random
 from typing import Final
 
 from mesh.core.effects import Emit
@@ -60,7 +59,6 @@ class Rumours:
         outbox: Outbox,
         turns: Turns,
         awareness: Awareness,
-        rng: random.Random,
     ) -> None:
         self.own_id = identity.node_id
         self._config = config
@@ -69,7 +67,6 @@ class Rumours:
         self._news = news
         self._outbox = outbox
         self._turns = turns
-        self._rng = rng
         self.refutation = Refutation(
             identity=identity, table=table, news=news, outbox=outbox, awareness=awareness
         )

@@ -104,7 +104,6 @@ class Swim:
             outbox=outbox,
             turns=turns,
             awareness=self.awareness,
-            rng=rng,
         )
         self._prober = Prober(
             config=config,

@@ -11,7 +11,7 @@ from mesh.core.requests import Dial, Outgoing
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.identity import Identity
 from mesh.membership.lifelines import AGAIN_S, LOOK_S, RETRY_S, RETRY_S_MAX, Lifelines
-from mesh.membership.observers import observers_of
+from mesh.membership.observers import Observers, observers_of
 from mesh.membership.outbox import Outbox
 from mesh.membership.table import MemberTable
 from mesh.wire.records import Cause, State
@@ -28,11 +28,13 @@ class Stage:
         self.table = MemberTable(node_id(1))
         for number in range(2, others + 2):
             self.table.apply_card(0.0, card_bytes(number))
+        self.observers = Observers(node_id(1), count)
         self.outbox = Outbox(identity, self.table, Dissemination(4))
         self.lines = Lifelines(
             count=count,
             identity=identity,
             table=self.table,
+            observers=self.observers,
             outbox=self.outbox,
             rng=random.Random(1),
         )
@@ -51,6 +53,7 @@ class Stage:
     def kill(self, number: int) -> None:
         rank = (1, 0, State.DEAD, Cause.SILENT)
         self.table.apply_verdict(self.now, node_id(number), rank)
+        self.observers.follow(node_id(number), is_living=False)
 
     def dialled(self) -> dict[int, int]:
         """Run until the lifelines are opened; return the lifeline to each host by its number."""
@@ -125,6 +128,7 @@ def test_burst_of_newcomers_is_looked_at_once() -> None:
     stage.dialled()
     for number in range(10, 60):
         stage.table.apply_card(stage.now, card_bytes(number))
+        stage.observers.follow(node_id(number), is_living=True)
         stage.lines.follow(stage.now)
     due = stage.lines.next_deadline()
     assert due is not None

@@ -59,20 +59,3 @@ def test_who_comes_and_goes_gets_one_place_a_round() -> None:
         order.insert(node_id(5 if first.node_id != node_id(5) else 6))
     rest = [m.node_id for m in (order.next(table) for _ in range(8)) if m]
     assert sorted([*rest, first.node_id]) == [node_id(n) for n in range(2, 11)]
-
-
-def test_who_is_hastened_is_next_and_not_once_more_in_the_same_round() -> None:
-    table = table_of(10)
-    order = ProbeOrder(random.Random(1))
-    first = order.next(table)
-    assert first is not None
-    chosen = node_id(5 if first.node_id != node_id(5) else 6)
-    order.hasten(chosen)
-    order.hasten(chosen)
-    rest = [m.node_id for m in (order.next(table) for _ in range(8)) if m]
-    assert rest[0] == chosen
-    assert len(set(rest)) == 8
-    order.hasten(chosen)  # in a later round, or when its turn is over: an additional probe
-    again = order.next(table)
-    assert again is not None
-    assert again.node_id == chosen

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from mesh.membership.profile import lan
+from mesh.membership.lifeguard import LifeguardConfig, plain_swim
+from mesh.membership.profile import REFUTATION_ROUNDS, lan
 from mesh.membership.suspicion import Suspected, Suspicions
 from tests.unit.membership.pump import node_id
 
@@ -23,17 +24,21 @@ def suspected(number: int, due: float, incarnation: int = 0, *, enough: int = 0)
     )
 
 
-def timeout(size: int) -> float:
-    return replace(lan(), suspicion_multiplier=4.0).suspicion_s(size)
+def test_without_observers_the_timeout_grows_with_the_logarithm_of_the_mesh() -> None:
+    swim = replace(lan(), suspicion_multiplier=4.0, lifeguard=plain_swim())
+    assert swim.suspicion_s(1) == swim.suspicion_s(10) == 4.0
+    assert swim.suspicion_s(1000) == 12.0
 
 
-def test_timeout_grows_with_the_logarithm_of_the_mesh() -> None:
-    assert timeout(1) == timeout(10) == 4.0
-    assert timeout(1000) == 12.0
+def test_with_observers_a_refutation_has_rounds_of_gossip_to_get_round() -> None:
+    assert lan().suspicion_s(1) == lan().suspicion_s(1000) == lan().pause_tolerance_s
+    assert lan().suspicion_s(100_000) == pytest.approx(5 * REFUTATION_ROUNDS * 0.1)
 
 
-def test_timeout_is_never_below_the_pause_tolerance() -> None:
-    assert replace(lan(), suspicion_multiplier=0.5).suspicion_s(5) == lan().pause_tolerance_s
+@pytest.mark.parametrize("lifeguard", [plain_swim(), LifeguardConfig()])
+def test_timeout_is_never_below_the_pause_tolerance(lifeguard: LifeguardConfig) -> None:
+    swim = replace(lan(), suspicion_multiplier=0.5, lifeguard=lifeguard)
+    assert swim.suspicion_s(5) == lan().pause_tolerance_s
 
 
 def test_suspicion_runs_out_once() -> None:
