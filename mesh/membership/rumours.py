@@ -173,9 +173,8 @@ class Rumours:
         evidence: tuple[str, ...] = (waited, by)
         if suspected.told_by is not None:
             evidence += (f"declared dead by {self.name_of(suspected.told_by)}",)
-        message = member.verdict(Cause.SILENT, self.own_id)
         evidence += tuple(text for text in suspected.evidence if text not in evidence)
-        self._on_verdict(now, message, (State.DEAD, Cause.SILENT), evidence, message.accuser)
+        self.declare(now, member, suspected.told_cause, evidence)
 
     def declare(self, now: float, member: Member, cause: Cause, evidence: tuple[str, ...]) -> None:
         """Declare a member dead for more reason than silence."""
@@ -253,7 +252,7 @@ class Rumours:
         self._on_verdict(now, suspicion, (State.SUSPECT, Cause.NONE), evidence, accuser)
         if self.suspicions.is_open(message.node_id, boot, incarnation):
             ends_by = now + self._config.moment_s(self._table.size)
-            self.suspicions.hurry(message.node_id, ends_by, accuser)
+            self.suspicions.hurry(message, ends_by)
 
     def _is_hasty(self, now: float, message: Dead) -> bool:
         """Say whether a member is told dead of whom no suspicion could be heard, let alone refuted, here."""

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
+from mesh.wire.records import Cause
+from mesh.wire.swim_messages import Dead
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,7 +29,7 @@ class Suspected:
     """One suspicion. `accusers` are those whom this node heard accuse, itself perhaps among them.
 
     `enough` others shorten it to `shortest_s`. `due` is when it runs out, pauses of this node included:
-    by `ends_by` if somebody else (`told_by`) says to have waited for the refutation already, and not before
+    by `ends_by` if somebody else (`told_by`) knows of the death, and of what cause, and not before
     `not_before` if this node could not hear one for a while.
     """
 
@@ -44,6 +46,7 @@ class Suspected:
     ends_by: float = math.inf
     not_before: float = -math.inf
     told_by: NodeId | None = None
+    told_cause: Cause = Cause.SILENT
     is_doubted: bool = False  # this node held back the verdict, since it doubts itself
 
     @property
@@ -123,11 +126,13 @@ class Suspicions:
             suspected.not_before = max(suspected.not_before, min(until, limit))
             self._timers.set(node_id, suspected.due)
 
-    def hurry(self, node_id: NodeId, ends_by: float, told_by: NodeId) -> None:
-        """Let a suspicion run out by `ends_by`, since `told_by` declared the member dead; the first counts."""
+    def hurry(self, death: Dead, ends_by: float) -> None:
+        """Let a suspicion run out by `ends_by`, since somebody declared the member dead; the first counts."""
+        node_id = death.node_id
         suspected = self._open[node_id]
         if suspected.told_by is None:
-            suspected.ends_by, suspected.told_by = ends_by, told_by
+            suspected.ends_by, suspected.told_by = ends_by, death.accuser
+            suspected.told_cause = death.cause
         self._timers.set(node_id, suspected.due)
 
     def postpone(self, node_id: NodeId, until: float) -> None:

@@ -8,6 +8,8 @@ import pytest
 from mesh.membership.lifeguard import LifeguardConfig, plain_swim
 from mesh.membership.profile import REFUTATION_ROUNDS, lan
 from mesh.membership.suspicion import Suspected, Suspicions
+from mesh.wire.records import Cause
+from mesh.wire.swim_messages import Dead
 from tests.unit.membership.pump import node_id
 
 
@@ -113,8 +115,8 @@ def test_only_what_this_node_alone_accuses_counts_as_alone() -> None:
 def test_who_was_told_dead_has_a_moment_and_no_more() -> None:
     suspicions = Suspicions()
     suspicions.open(suspected(2, 5.0))
-    suspicions.hurry(node_id(2), 1.0, node_id(7))
-    suspicions.hurry(node_id(2), 3.0, node_id(8))
+    suspicions.hurry(Dead(node_id(2), 1, 0, Cause.CRASHED, node_id(7)), 1.0)
+    suspicions.hurry(Dead(node_id(2), 1, 0, Cause.SILENT, node_id(8)), 3.0)
     assert suspicions.next_deadline() == 1.0
 
 

@@ -219,3 +219,5 @@ def test_crash_that_another_saw_is_a_short_suspicion_and_silence_a_whole_one(
     config = pump.config
     least_s = config.moment_s(4) if is_short else config.longest_suspicion_s(4)
     assert ends_s == pytest.approx(least_s, rel=0.01)
+    pump.run(ends_s + 0.1)
+    assert hosts[0].knows(gone).cause is cause
