@@ -10,7 +10,7 @@ _OTHER_WORDS: Final = {
     "start": "join", "up": "join", "stop": "leave", "down": "leave", "quit": "leave",
     "nodes": "members", "ls": "members", "list": "tasks", "ps": "tasks", "jobs": "tasks",
     "run": "submit", "exec": "submit", "kill": "cancel", "log": "events", "logs": "events",
-    "watch": "top", "info": "status", "remove": "forget", "rm": "forget", "evict": "forget",
+    "watch": "top", "info": "status", "explain": "why", "remove": "forget", "rm": "forget", "evict": "forget",
 }  # fmt: skip
 """What other programs call these things."""
 

@@ -30,9 +30,34 @@ class EventKind(StrEnum):
     WARN = "warn"
 
 
+class EvidenceKind(StrEnum):
+    """What kinds of evidence there are; more may be added. The values are part of that JSON too."""
+
+    NO_ACK = "no_ack"  # no answer to a ping
+    NO_INDIRECT_ACK = "no_indirect_ack"  # nor through others
+    NO_TCP = "no_tcp"  # nor over TCP
+    LIFELINE_CLOSED = "lifeline_closed"
+    REFUSED = "refused"  # its host takes no connection at its port
+    REJECTED = "rejected"  # nor any datagram
+    SUSPECTED = "suspected"  # another member's word
+    CONFIRMED = "confirmed"  # more than one accuse it
+    DECLARED = "declared"  # another member's verdict
+    LEARNED = "learned"  # it came out when two members compared what they know
+    NO_REFUTATION = "no_refutation"  # it had time to refute, and did not
+    FAREWELL = "farewell"  # its own word that it leaves
+    FORGET_ASKED = "forget_asked"  # somebody asked to forget it
+    NEW_SESSION = "new_session"  # it is back as a new process
+    SAME_SESSION = "same_session"  # it is back as the process that it was
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that a node observed. `evidence` holds short sentences, the decisive one first."""
+    """One thing that a node observed. `evidence` holds short sentences, the decisive one first.
+
+    `evidence_kinds` says of what kinds they are, each once. Of a suspicion, and of what came of it,
+    `accuser` is the name of the first that this node heard accuse the member, itself perhaps, and
+    `confirmed_by` are those after it.
+    """
 
     kind: EventKind
     member_id: NodeId | None = None
@@ -42,3 +67,6 @@ class Event:
     detail: str = ""  # one line for people
     task_id: str = ""
     evidence: tuple[str, ...] = field(default=())
+    evidence_kinds: tuple[EvidenceKind, ...] = ()
+    accuser: str = ""
+    confirmed_by: tuple[str, ...] = ()

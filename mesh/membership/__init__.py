@@ -12,7 +12,8 @@ Where each part of the protocol lives:
   `evidence` what the end of another's means · `lines` both ends
 - news: `rumours` applying it · `refutation` what is said of this node itself · `dissemination` what is
   still to be told · `gossip` when, and to whom · `outbox` filling packets · `observed` how a change
-  reads as an event · `flaps` members that come and go
+  reads as an event · `clues` evidence in words · `history` each member's past · `flaps` members that
+  come and go
 - anti-entropy and healing: `sync` two members compare · `merging` what the other knows is applied ·
   `paging` what fits in a frame · `reconnect` trying the dead again · `remembered` whom the last session
   knew · `seed_watch` looking for them, and for seeds that nobody here knows · `alone` saying that nobody

@@ -23,8 +23,10 @@ from typing import Final
 
 from mesh.core.address import Address
 from mesh.core.effects import HangUp, KeepOpen
+from mesh.core.events import EvidenceKind as Kind
 from mesh.core.ids import NodeId, low32
 from mesh.errors import TransportError
+from mesh.membership.clues import as_seen_by, clue, seen_clues
 from mesh.membership.gossip import Gossip
 from mesh.membership.identity import Identity
 from mesh.membership.member import Member
@@ -152,7 +154,8 @@ class Evidence:
         elif number != errno.ETIMEDOUT and case.asked < ASKED_MAX:
             self._ask(member, case)  # a stream that broke says less than a new one that is refused
         elif Seen.CLOSED in case.seen:
-            self._rumours.suspect(now, member, ("its lifeline ended", "no answer over TCP"))
+            evidence = (clue(Kind.LIFELINE_CLOSED), clue(Kind.NO_TCP))
+            self._rumours.suspect(now, member, evidence)
 
     def follow(self) -> None:
         """Hang up on whoever is gone, and forget its case; call when the members may have changed."""
@@ -199,7 +202,7 @@ class Evidence:
         """Tell everybody what this node has seen."""
         me = self._identity.node_id
         message = Suspect(member.node_id, member.boot, member.incarnation, me, int(case.seen))
-        self._rumours.suspect(now, member, _in_words(case.seen), seen=int(case.seen))
+        self._rumours.suspect(now, member, seen_clues(case.seen), seen=int(case.seen))
         self._gossip.tell_all(message, member.node_id, TOLD_MAX)
         self._conclude(now, member, case)
 
@@ -213,17 +216,7 @@ class Evidence:
         if not is_closed or len(refused) < min(VANTAGE_POINTS, len(self._table.living)):
             return
         evidence = tuple(
-            f"{', '.join(_in_words(what))}, as {self._rumours.name_of(node_id)} saw"
-            for node_id, what in seen.items()
+            as_seen_by(self._rumours.name_of(node_id), what) for node_id, what in seen.items()
         )
         del self._cases[member.node_id]
         self._rumours.declare(now, member, Cause.CRASHED, evidence)
-
-
-def _in_words(seen: Seen) -> tuple[str, ...]:
-    words = []
-    if Seen.CLOSED in seen:
-        words.append("its lifeline ended")
-    if Seen.REFUSED in seen:
-        words.append("its host refuses connections")
-    return tuple(words)

@@ -27,6 +27,7 @@ class Member:
     since: float  # `now` at which the state was entered, as far as this node knows
     round_trip: RoundTrip | None = None
     vitals: Vitals | None = None
+    heard_at: float | None = None  # `now` of its last packet or answer
     by: NodeId = NO_NODE  # who asked to forget it
 
     @property

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mesh.core.events import EvidenceKind as Kind
 from mesh.core.ids import NodeId
+from mesh.membership.clues import clue
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.member import Member
 from mesh.membership.profile import SwimConfig
@@ -71,7 +73,7 @@ class Merging:
             if change is not None:
                 farewell = Left(known.node_id, standing.boot, standing.incarnation)
                 self._news.add(known.node_id, encode_message(farewell))
-                self._rumours.note(now, change, ("said so itself",))
+                self._rumours.note(now, change, (clue(Kind.FAREWELL),))
         elif known.is_living:
             self._merge_word(now, sender, known.node_id, standing)
 
@@ -118,9 +120,9 @@ class Merging:
         if change is not None:
             self._news.add(known.node_id, encode_message(self._verdict_on(now, known)))
             is_forgotten = known.state is State.FORGOTTEN
-            text = "asked for at" if is_forgotten else "learned from"
+            kind = Kind.FORGET_ASKED if is_forgotten else Kind.LEARNED
             teller = self._rumours.name_of((is_forgotten and known.by) or sender)
-            self._rumours.note(now, change, (f"{text} {teller}",))
+            self._rumours.note(now, change, (clue(kind, teller),))
 
     def _verdict_on(self, now: float, member: Member) -> Verdict:
         """Return what to tell others of a member that is gone."""

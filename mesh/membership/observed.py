@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from mesh.core.events import Event, EventKind
+from mesh.core.events import EvidenceKind as Kind
 from mesh.core.ids import NodeId, format_id
+from mesh.membership.clues import Clue, clue, kinds_of, texts_of
 from mesh.membership.flaps import FLAPS_MIN, WINDOW_S
 from mesh.membership.member import Change
 from mesh.wire.records import Card, State
@@ -16,9 +18,12 @@ _KINDS = {
 }
 
 
-def event_of(change: Change, evidence: tuple[str, ...] = ()) -> Event | None:
+def event_of(
+    change: Change, evidence: tuple[Clue, ...] = (), accusers: tuple[str, ...] = ()
+) -> Event | None:
     """Return the event of a change of another member; None for one that people need not see.
 
+    `accusers` are the names of those who said it, or said what is refuted, the first of them first.
     A newcomer is not told of old deaths, nor anybody of a refutation whose suspicion it never heard.
     """
     if change.is_verdict_new:
@@ -30,6 +35,7 @@ def event_of(change: Change, evidence: tuple[str, ...] = ()) -> Event | None:
     else:
         return None
     card = change.card
+    clues = (*_news(change, kind), *evidence)
     return Event(
         kind=kind,
         member_id=card.node_id,
@@ -37,17 +43,34 @@ def event_of(change: Change, evidence: tuple[str, ...] = ()) -> Event | None:
         state=change.state.word,
         cause=change.after[3].word,
         detail=f"{_DETAILS[kind]} at {card.address}",
-        evidence=(*_news(change, kind), *evidence),
+        evidence=texts_of(clues),
+        evidence_kinds=kinds_of(clues),
+        accuser=accusers[0] if accusers else "",
+        confirmed_by=accusers[1:],
     )
 
 
-def _news(change: Change, kind: EventKind) -> tuple[str, ...]:
+def _news(change: Change, kind: EventKind) -> tuple[Clue, ...]:
     """Return whether a member that is back is another process, or the one that was."""
     if kind is not EventKind.RETURN:
         return ()
     if change.is_restart:
-        return (f"a new process, session {change.after[0]}",)
-    return ("the same process: it was not dead, or could not be reached",)
+        return (clue(Kind.NEW_SESSION, change.after[0]),)
+    return (clue(Kind.SAME_SESSION),)
+
+
+def confirmation(card: Card, accuser: str, evidence: tuple[Clue, ...]) -> Event:
+    """Return what is remembered, and told to nobody, of one more observer that shares a suspicion."""
+    return Event(
+        kind=EventKind.SUSPECT,
+        member_id=card.node_id,
+        member=card.name,
+        state=State.SUSPECT.word,
+        detail=f"is suspected by {accuser} too",
+        evidence=texts_of(evidence),
+        evidence_kinds=kinds_of(evidence),
+        accuser=accuser,
+    )
 
 
 def name_conflict(card: Card, state: State, rival: NodeId) -> Event:

@@ -22,9 +22,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mesh.core.address import Address
+from mesh.core.events import EvidenceKind as Kind
 from mesh.core.ids import NodeId, low32
 from mesh.core.timers import Timers
 from mesh.membership.awareness import Awareness
+from mesh.membership.clues import Clue, clue
 from mesh.membership.identity import Identity
 from mesh.membership.member import Member
 from mesh.membership.outbox import Outbox
@@ -73,7 +75,7 @@ class Silent:
     """A probe that nobody answered."""
 
     member: Member
-    evidence: tuple[str, ...]
+    evidence: tuple[Clue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +211,7 @@ class Prober:
         member = self._table.get(subject)
         if member is not None and low32(member.boot) == message.boot:
             member.vitals = message.vitals
+            member.heard_at = now  # over TCP, or through others, too
             self.heard.append(subject)
         probe = self._probes.get(message.seq)
         if probe is not None and subject == probe.node_id:
@@ -334,8 +337,15 @@ class Prober:
             return []
         missed = len(probe.relays) - len(probe.answered) if self._config.lifeguard.has_nacks else 1
         self._awareness.note(missed if probe.relays else 1)
-        evidence = [f"no answer to a ping within {probe.patience_s:.3g} s"]
+        evidence = [clue(Kind.NO_ACK, probe.patience_s)]
         if probe.is_indirect:
-            through = ", ".join(probe.relays.values()) or "nobody, there is no other"
-            evidence += [f"no answer through {through}", "no answer over TCP"]
+            evidence += [_unrelayed(probe), clue(Kind.NO_TCP)]
         return [Silent(member, tuple(evidence))]
+
+
+def _unrelayed(probe: Probe) -> Clue:
+    if not probe.relays:
+        return Clue(
+            "no answer through nobody, there is no other"
+        )  # that nobody asked is no evidence
+    return clue(Kind.NO_INDIRECT_ACK, ", ".join(probe.relays.values()))

@@ -18,6 +18,7 @@ from mesh.core.ids import NodeId, format_id
 from mesh.core.pace import Pace
 from mesh.membership.awareness import Awareness
 from mesh.membership.dissemination import Dissemination
+from mesh.membership.history import History
 from mesh.membership.identity import Identity
 from mesh.membership.outbox import Outbox
 from mesh.membership.table import MemberTable
@@ -45,12 +46,14 @@ class Refutation:
         news: Dissemination,
         outbox: Outbox,
         awareness: Awareness,
+        history: History,
     ) -> None:
         self._identity = identity
         self._table = table
         self._news = news
         self._outbox = outbox
         self._awareness = awareness
+        self._history = history
         self._owed: tuple[int, str, str] | None = None
         self._owed_at = 0.0
         self.pace = Pace(rate_s=REFUTATIONS_S, burst=REFUTATIONS_BURST)
@@ -85,7 +88,7 @@ class Refutation:
                 f"another process runs as this node (id {format_id(mine.node_id)}) at {card.address}: "
                 "each node needs a data directory of its own; this one stops"
             )
-            self._emit(EventKind.CONFLICT, text)
+            self._emit(now, EventKind.CONFLICT, text)
             self._outbox.do(Stop(1, text))
 
     def on_verdict(self, now: float, sender: NodeId, message: Verdict, accuser: str) -> None:
@@ -121,7 +124,8 @@ class Refutation:
             return
         self.announce(now)
         self._awareness.note(1)
-        self._emit(EventKind.REFUTE, f"refuted '{said}', said of this node by {accuser}")
+        text = f"refuted '{said}', said of this node by {accuser}"
+        self._emit(now, EventKind.REFUTE, text, accuser)
 
     def on_ended(self, now: float, boot: int) -> None:
         """Take the news that a session of this node's id is over."""
@@ -144,18 +148,17 @@ class Refutation:
         self._outbox.do(Persist({"boot": card.boot}))
         self.announce(now)
         text = f"session {boot} of this node is known already: goes on as session {card.boot}"
-        self._emit(EventKind.WARN, text)
+        self._emit(now, EventKind.WARN, text)
 
-    def _emit(self, kind: EventKind, text: str) -> None:
+    def _emit(self, now: float, kind: EventKind, text: str, accuser: str = "") -> None:
         card = self._identity.card
-        self._outbox.do(
-            Emit(
-                Event(
-                    kind=kind,
-                    member_id=card.node_id,
-                    member=card.name,
-                    state=State.ALIVE.word,
-                    detail=text,
-                )
-            )
+        event = Event(
+            kind=kind,
+            member_id=card.node_id,
+            member=card.name,
+            state=State.ALIVE.word,
+            detail=text,
+            accuser=accuser,
         )
+        self._history.note(now, event)
+        self._outbox.do(Emit(event))

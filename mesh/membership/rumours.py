@@ -18,15 +18,19 @@ from __future__ import annotations
 from typing import Final
 
 from mesh.core.effects import Emit
+from mesh.core.events import Event
+from mesh.core.events import EvidenceKind as Kind
 from mesh.core.ids import NO_NODE, NodeId, format_id
 from mesh.core.pace import Pace
 from mesh.membership.awareness import Awareness
+from mesh.membership.clues import Clue, accused_by, as_seen_by, clue
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.flaps import Flaps
+from mesh.membership.history import History
 from mesh.membership.identity import Identity
 from mesh.membership.member import Change, Member
 from mesh.membership.names import Names
-from mesh.membership.observed import event_of, flapping, name_conflict
+from mesh.membership.observed import confirmation, event_of, flapping, name_conflict
 from mesh.membership.outbox import Outbox
 from mesh.membership.profile import SwimConfig
 from mesh.membership.refutation import Refutation
@@ -35,7 +39,7 @@ from mesh.membership.table import MemberTable
 from mesh.membership.turns import Turns
 from mesh.wire.packet import encode_message
 from mesh.wire.records import Card, Cause, Rank, Standing, State, decode_card
-from mesh.wire.swim_messages import Alive, Dead, Forget, Left, Suspect, Verdict
+from mesh.wire.swim_messages import Alive, Dead, Forget, Left, Seen, Suspect, Verdict
 
 SUSPICIONS_S: Final = 10.0
 SUSPICIONS_BURST: Final = 20
@@ -67,8 +71,14 @@ class Rumours:
         self._news = news
         self._outbox = outbox
         self._turns = turns
+        self.history = History()
         self.refutation = Refutation(
-            identity=identity, table=table, news=news, outbox=outbox, awareness=awareness
+            identity=identity,
+            table=table,
+            news=news,
+            outbox=outbox,
+            awareness=awareness,
+            history=self.history,
         )
         self.suspicions = Suspicions()
         self.flaps = Flaps()
@@ -93,7 +103,7 @@ class Rumours:
         """Apply somebody's suspicion."""
         if self._is_mine(now, sender, message, message.accuser):
             return
-        evidence = (f"suspected by {self.name_of(message.accuser)}",)
+        evidence = self._hearsay(message)
         verdict = (State.SUSPECT, Cause.NONE)
         self._on_verdict(now, message, verdict, evidence, message.accuser)
 
@@ -104,7 +114,10 @@ class Rumours:
         if not is_news or self._is_hasty(now, message):
             self._doubt(now, message)
             return
-        evidence = (f"declared dead by {self.name_of(message.accuser)}",)
+        evidence: tuple[Clue, ...] = (clue(Kind.DECLARED, self.name_of(message.accuser)),)
+        found = self.suspicions.get(message.node_id)
+        if found is not None and found.boot == message.boot:
+            evidence += tuple(one for one in found.evidence if one not in evidence)
         self._on_verdict(now, message, (State.DEAD, message.cause), evidence, message.accuser)
 
     def on_left(self, now: float, sender: NodeId, message: Left) -> None:
@@ -112,7 +125,7 @@ class Rumours:
         if self._is_mine(now, sender, message, message.node_id):
             return
         verdict = (State.LEFT, Cause.NONE)
-        self._on_verdict(now, message, verdict, ("said so itself",), message.node_id)
+        self._on_verdict(now, message, verdict, (clue(Kind.FAREWELL),), message.node_id)
 
     def on_forget(self, now: float, sender: NodeId, message: Forget) -> None:
         """Apply somebody's wish to forget a member; one that lives here is told dead first, and may refute."""
@@ -125,7 +138,7 @@ class Rumours:
             self.on_dead(now, sender, death)
             if member.is_living:
                 return  # whoever hears that it died says again that it is forgotten
-        evidence = (f"asked for at {self.name_of(message.by)}",)
+        evidence = (clue(Kind.FORGET_ASKED, self.name_of(message.by)),)
         verdict = (State.FORGOTTEN, Cause.NONE)
         self._on_verdict(now, message, verdict, evidence, message.by)
 
@@ -150,10 +163,10 @@ class Rumours:
         card = self._identity.card
         rival = self.names.file(card, is_living=True)
         if rival is not None:
-            self._outbox.do(Emit(name_conflict(card, State.ALIVE, rival)))
+            self._publish(now, name_conflict(card, State.ALIVE, rival))
 
     def suspect(
-        self, now: float, member: Member, evidence: tuple[str, ...], *, seen: int = 0
+        self, now: float, member: Member, evidence: tuple[Clue, ...], *, seen: int = 0
     ) -> None:
         """Suspect a member, at a bounded pace: a silent mesh is probed again anyway. `seen`: see the message."""
         if not self.pace.allows(now):
@@ -168,15 +181,14 @@ class Rumours:
         if member is None or member.state is not State.SUSPECT:
             return
         shared = [self.name_of(accuser) for accuser in suspected.accusers]
-        by = f"accused by {', '.join(shared)}" if shared else "the accuser is not known"
-        waited = f"no refutation within {now - suspected.opened_at:.1f} s"
-        evidence: tuple[str, ...] = (waited, by)
+        waited = clue(Kind.NO_REFUTATION, now - suspected.opened_at)
+        evidence: tuple[Clue, ...] = (waited, accused_by(shared))
         if suspected.told_by is not None:
-            evidence += (f"declared dead by {self.name_of(suspected.told_by)}",)
-        evidence += tuple(text for text in suspected.evidence if text not in evidence)
+            evidence += (clue(Kind.DECLARED, self.name_of(suspected.told_by)),)
+        evidence += tuple(found for found in suspected.evidence if found not in evidence)
         self.declare(now, member, suspected.told_cause, evidence)
 
-    def declare(self, now: float, member: Member, cause: Cause, evidence: tuple[str, ...]) -> None:
+    def declare(self, now: float, member: Member, cause: Cause, evidence: tuple[Clue, ...]) -> None:
         """Declare a member dead for more reason than silence."""
         message = member.verdict(cause, self.own_id)
         self._on_verdict(now, message, (State.DEAD, cause), evidence, message.accuser)
@@ -185,11 +197,12 @@ class Rumours:
         self,
         now: float,
         change: Change,
-        evidence: tuple[str, ...],
+        evidence: tuple[Clue, ...],
         accuser: NodeId | None = None,
     ) -> None:
         """Keep suspicions, probe order and names in step with a change, and publish it."""
         card = change.card
+        accusers = self._accusers(change, accuser)
         boot, incarnation, state, _ = change.after
         if state is not State.SUSPECT:
             self.suspicions.close(card.node_id)
@@ -201,12 +214,12 @@ class Rumours:
         if change.before is not None and change.is_living != _was_living(change) and not has_left:
             self._note_flap(now, card)
         self.changes.append(change)
-        event = event_of(change, evidence)
+        event = event_of(change, evidence, accusers)
         if event is not None:
-            self._outbox.do(Emit(event))
+            self._publish(now, event)
         rival = self.names.file(card, is_living=change.is_living)
         if rival is not None:
-            self._outbox.do(Emit(name_conflict(card, state, rival)))
+            self._publish(now, name_conflict(card, state, rival))
 
     def name_of(self, node_id: NodeId) -> str:
         """Return what people call a member; its id if it is not known here."""
@@ -216,6 +229,28 @@ class Rumours:
         return member.name if member is not None else format_id(node_id)
 
     # Inside.
+
+    def _publish(self, now: float, event: Event) -> None:
+        member = None if event.member_id is None else self._table.get(event.member_id)
+        self.history.note(now, event, None if member is None else member.rtt_s)
+        self._outbox.do(Emit(event))
+
+    def _hearsay(self, message: Suspect) -> tuple[Clue, ...]:
+        """Return what another's suspicion says: who suspects, and what it saw beside silence."""
+        name, seen = self.name_of(message.accuser), Seen(message.seen)
+        said = clue(Kind.SUSPECTED, name)
+        return (said, as_seen_by(name, seen)) if seen else (said,)
+
+    def _accusers(self, change: Change, accuser: NodeId | None) -> tuple[str, ...]:
+        """Return who accuses a member, or accused one that refutes; call while the suspicion before is open."""
+        said = () if accuser is None else (accuser,)
+        if change.state is State.SUSPECT:
+            return tuple(map(self.name_of, said))
+        found = self.suspicions.get(change.card.node_id)
+        known = () if found is None or found.boot != change.after[0] else tuple(found.accusers)
+        if change.state is State.DEAD:
+            known = known or said
+        return tuple(map(self.name_of, known)) if change.state <= State.DEAD else ()
 
     def _is_mine(self, now: float, sender: NodeId, message: Verdict, accuser: NodeId) -> bool:
         """Take what is said of this node itself; say whether it was that."""
@@ -229,7 +264,7 @@ class Rumours:
         now: float,
         message: Verdict,
         verdict: tuple[State, Cause],
-        evidence: tuple[str, ...],
+        evidence: tuple[Clue, ...],
         accuser: NodeId,
     ) -> None:
         rank: Rank = (message.boot, message.incarnation, *verdict)
@@ -238,7 +273,7 @@ class Rumours:
             at, by = now - message.age_s, message.by
         change = self._table.apply_verdict(at, message.node_id, rank, by)
         if change is None:
-            if not self._confirm(message, accuser):
+            if not self._confirm(now, message, evidence, accuser):
                 self._remind(now, message)
             return
         self._news.add(message.node_id, encode_message(message))
@@ -247,7 +282,7 @@ class Rumours:
     def _doubt(self, now: float, message: Dead) -> None:
         """Take a death as a suspicion first: the member gets a moment to refute it."""
         accuser, boot, incarnation = message.accuser, message.boot, message.incarnation
-        evidence = (f"declared dead by {self.name_of(accuser)}",)
+        evidence = (clue(Kind.DECLARED, self.name_of(accuser)),)
         suspicion = Suspect(message.node_id, boot, incarnation, accuser)
         self._on_verdict(now, suspicion, (State.SUSPECT, Cause.NONE), evidence, accuser)
         if self.suspicions.is_open(message.node_id, boot, incarnation):
@@ -268,14 +303,20 @@ class Rumours:
         suspected = self.suspicions.get(message.node_id)
         return suspected is not None and now - suspected.opened_at < suspected.shortest_s / 2
 
-    def _confirm(self, message: Verdict, accuser: NodeId) -> bool:
+    def _confirm(
+        self, now: float, message: Verdict, evidence: tuple[Clue, ...], accuser: NodeId
+    ) -> bool:
         """Note that another observer shares an open suspicion, and pass that on while it counts."""
         node_id = message.node_id
         is_same = isinstance(message, Suspect) and self.suspicions.is_open(
             node_id, message.boot, message.incarnation
         )
-        if is_same and self.suspicions.confirm(node_id, accuser):
+        if is_same and self.suspicions.confirm(node_id, accuser, evidence):
             self._news.add(node_id, encode_message(message))
+            member = self._table.get(node_id)
+            if member is not None:
+                event = confirmation(member.card, self.name_of(accuser), evidence)
+                self.history.note(now, event, member.rtt_s, is_confirmation=True)
         return is_same
 
     def _remind(self, now: float, message: Verdict) -> None:
@@ -290,7 +331,7 @@ class Rumours:
             self._news.add(member.node_id, encode_message(farewell))
 
     def _suspect(
-        self, now: float, change: Change, evidence: tuple[str, ...], accuser: NodeId | None
+        self, now: float, change: Change, evidence: tuple[Clue, ...], accuser: NodeId | None
     ) -> None:
         """Open the suspicion that a change is about; perhaps look for oneself next."""
         config, size = self._config, self._table.size
@@ -318,7 +359,7 @@ class Rumours:
 
     def _note_flap(self, now: float, card: Card) -> None:
         if self.flaps.note(now, card.node_id):
-            self._outbox.do(Emit(flapping(card)))
+            self._publish(now, flapping(card))
 
 
 def _was_living(change: Change) -> bool:

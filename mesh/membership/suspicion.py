@@ -18,8 +18,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from mesh.core.events import EvidenceKind as Kind
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
+from mesh.membership.clues import Clue
 from mesh.wire.records import Cause
 from mesh.wire.swim_messages import Dead
 
@@ -40,7 +42,7 @@ class Suspected:
     shortest_s: float
     longest_s: float
     enough: int
-    evidence: tuple[str, ...] = ()
+    evidence: tuple[Clue, ...] = ()
     accusers: dict[NodeId, None] = field(default_factory=dict)
     slept_s: float = 0.0
     ends_by: float = math.inf
@@ -100,12 +102,15 @@ class Suspicions:
         self._open[suspected.node_id] = suspected
         self._timers.set(suspected.node_id, suspected.due)
 
-    def confirm(self, node_id: NodeId, accuser: NodeId) -> bool:
-        """Note one more accuser; say whether that one is new and still shortens the time."""
+    def confirm(self, node_id: NodeId, accuser: NodeId, evidence: tuple[Clue, ...] = ()) -> bool:
+        """Note one more accuser, and what it found; say whether that one is new and still shortens the time."""
         suspected = self._open[node_id]
         if accuser in suspected.accusers or suspected.confirmations >= max(1, suspected.enough):
             return False
         suspected.accusers[accuser] = None
+        known = suspected.evidence
+        found = (one for one in evidence if one.kinds != (Kind.SUSPECTED,) and one not in known)
+        suspected.evidence = (*known, *found)  # that it accuses is known without
         self._timers.set(node_id, suspected.due)
         return True
 

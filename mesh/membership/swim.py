@@ -205,7 +205,7 @@ class Swim:
         self._vigil.notice(now, self._due)
         known = self.table.get(sender)
         is_gone = known is None or not known.is_living
-        if self._vigil.heard(now) and self._leave_at is None:
+        if self._vigil.heard(now, known) and self._leave_at is None:
             self._sync.begin(source if known is None else known.address)
         self._turns.heard(now)
         for message in packet.messages:

@@ -15,6 +15,7 @@ from typing import Final
 
 from mesh.membership.awareness import Awareness
 from mesh.membership.doubt import Doubt
+from mesh.membership.member import Member
 from mesh.membership.prober import Prober
 from mesh.membership.profile import SwimConfig
 from mesh.membership.rumours import Rumours
@@ -62,8 +63,8 @@ class Vigil:
         self.pauses = 0
         self.doubted = 0
 
-    def heard(self, now: float) -> bool:
-        """Note that somebody of this mesh was heard.
+    def heard(self, now: float, sender: Member | None) -> bool:
+        """Note that somebody of this mesh was heard; `sender` is None for one that is not known yet.
 
         After deafness the probe under way means nothing, unless one was just voided for that reason,
         and the suspects get a moment.
@@ -71,6 +72,8 @@ class Vigil:
         Returns:
             Whether this is the first word after deafness: then there is much to catch up with.
         """
+        if sender is not None:
+            sender.heard_at = now
         since = self._doubt.heard_at
         self._doubt.heard_at = now
         if not self._config.lifeguard.has_self_doubt or not self._doubt.is_deaf(now, since):

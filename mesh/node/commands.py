@@ -24,10 +24,18 @@ class ForgetMember:
 
 
 @dataclass(frozen=True, slots=True)
+class Why:
+    """Tell a member's story, by name, id, or the beginning of an id. Answer: see `mesh.node.story`."""
+
+    command_id: int
+    whom: str
+
+
+@dataclass(frozen=True, slots=True)
 class SetLoad:
     """The host's load: hundredths of all its processors, 0 to 255. Not answered."""
 
     load_pct: int
 
 
-Command: TypeAlias = WorkCommand | Leave | ForgetMember | SetLoad
+Command: TypeAlias = WorkCommand | Leave | ForgetMember | Why | SetLoad

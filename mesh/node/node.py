@@ -22,11 +22,12 @@ from mesh.errors import DecodeError, ForeignMeshError, TransportError, VersionEr
 from mesh.membership.identity import Identity
 from mesh.membership.swim import Swim
 from mesh.node.budget import RUMOUR_BYTES_MAX, Budget
-from mesh.node.commands import Command, ForgetMember, Leave, SetLoad
+from mesh.node.commands import Command, ForgetMember, Leave, SetLoad, Why
 from mesh.node.config import NodeConfig
 from mesh.node.departure import Departure
 from mesh.node.exchanges import Exchanges, is_of_work
 from mesh.node.roll import Roll
+from mesh.node.story import tell_story
 from mesh.node.view import View, build_view
 from mesh.placement.live_view import LiveView
 from mesh.wire.packet import (
@@ -195,6 +196,9 @@ class Node:
         if isinstance(command, ForgetMember):
             outputs = self._swim.forgetting.answer(now, command.command_id, command.whom)
             return self._settle(now, [*outputs, *self._swim.handle_timeout(now)])
+        if isinstance(command, Why):
+            offset_s = self.config.unix_offset_s
+            return [tell_story(now, command.command_id, self._swim, offset_s, command.whom)]
         if isinstance(command, Submit) and self._swim.phase == "seeking":
             text = "this node belongs to no mesh yet: submit again once it does (`mesh status` says so)"
             return [Answer(command.command_id, None, text)]
@@ -243,6 +247,7 @@ class Node:
     def check_invariants(self) -> None:
         """Raise AssertionError if the machines contradict themselves or each other."""
         self._swim.check_invariants()
+        self._swim.rumours.history.check_invariants()
         self._work.check_invariants()
         self._roll.check_invariants()
         self._exchanges.check_invariants()

@@ -108,5 +108,12 @@ def _member(
         "class": meta.node_class,
         "labels": dict(meta.labels),
         "version": meta.version,
+        "suspected_by": _accusers(member, swim),
         "self": own_vitals is not None,
     }
+
+
+def _accusers(member: Member, swim: Swim) -> list[str]:
+    """Return the names of those who accuse a suspect, as far as this node heard, the first of them first."""
+    suspected = swim.rumours.suspicions.get(member.node_id)
+    return [] if suspected is None else [swim.rumours.name_of(one) for one in suspected.accusers]

@@ -96,6 +96,9 @@ def event_json(event: Event, at_ns: int, observer: str) -> EventJson:
         "state": event.state,
         "cause": event.cause,
         "evidence": list(event.evidence),
+        "evidence_kinds": [kind.value for kind in event.evidence_kinds],
+        "accuser": event.accuser,
+        "confirmed_by": list(event.confirmed_by),
         "detail": event.detail,
         "task_id": event.task_id,
     }

@@ -13,7 +13,7 @@ from typing import Any, Final
 import trio
 
 from mesh.errors import CommandRefused, ConfigError, DecodeError
-from mesh.node.commands import ForgetMember, Leave
+from mesh.node.commands import ForgetMember, Leave, Why
 from mesh.runtime.control import ControlClient, Request, Service
 from mesh.runtime.driver import Driver
 from mesh.runtime.eventlog import EVENTS_MAX, FOLLOWER_EVENTS_MAX, EventLog
@@ -56,6 +56,7 @@ class Services:
             "submit": self._on_submit,
             "leave": self._on_leave,
             "forget": self._on_forget,
+            "why": self._on_why,
             "key": self._key_desk,
             "wait": self._on_wait,
             "events": self._on_events,
@@ -102,6 +103,10 @@ class Services:
     async def _on_forget(self, request: Request, client: ControlClient) -> None:
         whom = _text(request, "whom")
         await client.ok(await self._driver.ask(lambda number: ForgetMember(number, whom)))
+
+    async def _on_why(self, request: Request, client: ControlClient) -> None:
+        whom = _text(request, "whom")
+        await client.ok(await self._driver.ask(lambda number: Why(number, whom)))
 
     async def _on_wait(self, request: Request, client: ControlClient) -> None:
         task_id = _text(request, "id")

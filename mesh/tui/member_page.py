@@ -69,6 +69,10 @@ def _why(board: Board, member: MemberRow, width: int) -> list[Line]:
     lines = heading("why")
     lines += paragraph(explanation(member.state, member.cause), width, style)
     evidence = _evidence(board, member)
+    accusers = member.suspected_by or _accusers(board, member)
+    if accusers and not any(piece.startswith("accused by ") for piece in evidence):
+        lines += paragraph(f"accused by {', '.join(accusers)}", width, indent="· ")
+        evidence = [piece for piece in evidence if piece != f"suspected by {accusers[0]}"]
     for piece in evidence:
         lines += paragraph(piece, width, indent="· ")
     if not evidence:
@@ -85,6 +89,11 @@ def _evidence(board: Board, member: MemberRow) -> list[str]:
             break
         found += [piece for piece in event.evidence if piece not in found]
     return found
+
+
+def _accusers(board: Board, member: MemberRow) -> tuple[str, ...]:
+    verdict = board.verdict(member)
+    return verdict.accusers if verdict else ()
 
 
 def _pairs(board: Board, member: MemberRow) -> list[tuple[str, Line]]:

@@ -32,7 +32,7 @@ from mesh.tui.palette import (
 )
 from mesh.tui.pane import Stance, count_note, fill, list_lines
 from mesh.tui.rows import MemberRow
-from mesh.tui.sentences import reason
+from mesh.tui.sentences import accusation, reason
 from mesh.tui.spots import Spot
 
 _BAR_CELLS: Final = 4
@@ -108,10 +108,20 @@ class MembersPane:
         verdict = self.board.verdict(member)
         evidence = verdict.evidence if verdict else ()
         text = reason(member.state, member.cause, evidence)
+        if member.suspected_by and member.state == "suspect":
+            return layout.row_until(member, "FOR", _accusation(member, evidence))
         if evidence and cell_len(text) > layout.room_after("FOR"):
             text = "; ".join(evidence)  # the state beside it says the rest
         style = MEMBER_MARKS.get(member.state, UNKNOWN).style
         return layout.row_until(member, "FOR", [Segment(text, style)])
+
+
+def _accusation(member: MemberRow, evidence: Sequence[str]) -> Line:
+    """Draw who accuses a suspect, and why as far as there is room."""
+    said = accusation(member.suspected_by)
+    known = [piece for piece in evidence if piece != f"suspected by {member.suspected_by[0]}"]
+    style = MEMBER_MARKS["suspect"].style
+    return [Segment(said, style), Segment(f": {'; '.join(known)}" if known else "", DIM)]
 
 
 def _columns(board: Board) -> list[Column[MemberRow]]:

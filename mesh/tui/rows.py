@@ -64,6 +64,9 @@ class MemberRow:
     labels: str
     version: str
     is_self: bool
+    suspected_by: tuple[str, ...] = ()
+    """Who accuses it while it is a suspect, the first of them first."""
+
     source: Json = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -88,6 +91,7 @@ class MemberRow:
             labels=clean(" ".join(f"{key}={value}" for key, value in labels[:_LABELS_MAX])),
             version=text(source, "version"),
             is_self=source.get("self") is True,
+            suspected_by=texts(source.get("suspected_by")),
             source=source,
         )
 
@@ -233,6 +237,9 @@ class EventRow:
     """Short sentences, the decisive one first."""
 
     task_id: str
+    accusers: tuple[str, ...] = ()
+    """Who accuses the member that this is about, or did until now, the first of them first."""
+
     key: str = ""
     """What this event is told apart by: the board numbers them as they come."""
 
@@ -250,6 +257,7 @@ class EventRow:
             detail=text(source, "detail"),
             evidence=texts(source.get("evidence")),
             task_id=text(source, "task_id"),
+            accusers=_accusers(source),
             key=key,
         )
 
@@ -268,3 +276,8 @@ class EventRow:
         """Say whether this is a task going its way: the tasks' own pane shows that."""
         is_lost = self.state == "ready" and self.cause not in {"", "first"}
         return self.kind == "task" and self.state in {"ready", "leased", "done"} and not is_lost
+
+
+def _accusers(event: Json) -> tuple[str, ...]:
+    accuser = text(event, "accuser")
+    return (accuser, *texts(event.get("confirmed_by"))) if accuser else ()

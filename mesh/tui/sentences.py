@@ -86,3 +86,9 @@ def reason(state: str, cause: str, evidence: Sequence[str]) -> str:
     words = _BRIEFLY.get((state, cause)) or _BRIEFLY.get((state, ""), "")
     known = "; ".join(evidence)
     return f"{words}: {known}" if words and known else words or known
+
+
+def accusation(accusers: Sequence[str]) -> str:
+    """Return `suspected by n3 (+2)`: the first of them, and how many more; there is one at least."""
+    more = f" (+{len(accusers) - 1})" if len(accusers) > 1 else ""
+    return f"suspected by {accusers[0]}{more}"

@@ -11,11 +11,12 @@ import typing
 import mesh
 from mesh.core import effects
 from mesh.core.address import Address
-from mesh.core.events import EventKind
+from mesh.core.events import Event, EventKind, EvidenceKind
 from mesh.core.ids import NodeId
 from mesh.node.config import Metadata, NodeConfig, profile
 from mesh.node.node import Node
 from mesh.node.view import View
+from mesh.runtime.eventlog import event_json
 from mesh.wire import swim_messages, work_messages
 from mesh.wire.packet import HEADER, MAGIC, VERSIONS
 from mesh.work.commands import Submit
@@ -79,9 +80,17 @@ EVENT_KINDS = {
     "found", "enter", "join", "return", "update", "suspect", "refute", "dead", "leave", "forget",
     "conflict", "seek", "task", "warn",
 }  # fmt: skip
+EVIDENCE_KINDS = {
+    "no_ack", "no_indirect_ack", "no_tcp", "lifeline_closed", "refused", "rejected", "suspected", "confirmed",
+    "declared", "learned", "no_refutation", "farewell", "forget_asked", "new_session", "same_session",
+}  # fmt: skip
+EVENT_KEYS = {
+    "at_ns", "observer", "kind", "member", "member_id", "state", "cause", "evidence", "evidence_kinds",
+    "accuser", "confirmed_by", "detail", "task_id",
+}  # fmt: skip
 MEMBER_KEYS = {
     "name", "node_id", "address", "state", "cause", "incarnation", "boot", "since", "rtt_ms", "slots",
-    "used", "load", "pool", "class", "labels",
+    "used", "load", "pool", "class", "labels", "suspected_by",
 }  # fmt: skip
 TASK_KEYS = {
     "id", "state", "queue", "kind", "home", "owner", "attempt", "created", "cause", "attempts", "result",
@@ -129,6 +138,14 @@ def test_the_effects_are_a_closed_set() -> None:
 
 def test_the_kinds_of_events_are_a_closed_set() -> None:
     assert {str(kind) for kind in EventKind} == EVENT_KINDS
+
+
+def test_no_kind_of_evidence_goes_away() -> None:
+    assert {str(kind) for kind in EvidenceKind} >= EVIDENCE_KINDS
+
+
+def test_events_have_the_keys_that_programs_rely_on() -> None:
+    assert event_json(Event(kind=EventKind.SEEK), 1, "n1").keys() >= EVENT_KEYS
 
 
 def test_the_words_for_tasks_are_closed_sets() -> None:
