@@ -31,7 +31,11 @@ class SealedPort:
 
     def take(self, source: Address, data: bytes) -> None:
         """Open a datagram, hand on what counts, and send what is to be answered at once."""
-        packets, replies = self._seal.open(self._clock(), source, data)
+        familiar = self._seal.open_familiar(source, data)
+        if familiar is not None:
+            self._take(source, familiar)
+            return
+        packets, replies = self._seal.open_unfamiliar(self._clock(), source, data)
         for to, reply in replies:
             self._send(to, reply)
         for packet in packets:

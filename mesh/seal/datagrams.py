@@ -12,6 +12,10 @@ sealing costs 20 bytes a datagram.
 Nothing is read, and no state kept, of a datagram that no key opens. One that opens but may be recorded
 (see `freshness`) is kept back. If it only asks whether this node is there, it is answered, and that is all.
 
+Nearly all that arrives comes from a session that has proved itself, from where it did. What opens that is
+kept by the 18 bytes that all of a session's datagrams begin with, and forgotten as soon as the ring, the
+mesh or any session changes; the long way, which every other datagram goes, finds it again.
+
 Source: deterministic nonces with a fixed and a counting field follow [NIST SP 800-38D §8.2.1].
 """
 
@@ -20,14 +24,15 @@ from __future__ import annotations
 import math
 import struct
 from collections import deque
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from mesh.core.address import Address
-from mesh.core.ids import NO_MESH, MeshId, NodeId
+from mesh.core.ids import MeshId, NodeId
 from mesh.core.pace import Pace
 from mesh.seal.freshness import (
     CHALLENGE_BYTES,
@@ -38,6 +43,7 @@ from mesh.seal.freshness import (
     make_room,
 )
 from mesh.seal.ring import KeyRing
+from mesh.seal.window import ReplayWindow
 from mesh.wire.packet import HEADER as PLAIN_HEADER
 from mesh.wire.packet import MAGIC as PLAIN_MAGIC
 
@@ -47,11 +53,13 @@ TAG_BYTES: Final = 16
 SEAL_BYTES_MAX: Final = HEADER.size - PLAIN_HEADER.size + TAG_BYTES + CHALLENGE_BYTES + 12
 """By how much a datagram grows at most."""
 
+_BYTES_MIN: Final = HEADER.size + TAG_BYTES
 NUMBER_MAX: Final = (1 << 32) - 1
 
-_BOUND: Final = struct.Struct(">BBQQIQQ")  # the header, the mesh's id, the receiver's or 0
+_BOUND: Final = struct.Struct(">BB16sI8sQ")  # the header, the mesh's id, the receiver's or 0
 _IDS: Final = struct.Struct(">QQ")  # its end
-# Slices below are written out, as each packet costs some: [:22] is the header, [10:22] the nonce.
+# Slices below are written out, as each packet costs some. Of a sealed one, [:18] is its session, [:22] the
+# header, [10:22] the nonce; of a plain one, [2:10] is the mesh's id, and [18:] what is sealed.
 _PROOF: Final = struct.Struct(">8sI")  # the challenge, the floor
 _HAS_CHALLENGE: Final = 0x10
 _HAS_PROOF: Final = 0x20
@@ -59,7 +67,6 @@ _FOR_ONE: Final = 0x40
 _KINDS: Final = _HAS_CHALLENGE | _HAS_PROOF | _FOR_ONE
 _VERSION_BITS: Final = 0x0F
 _ANYBODY: Final = NodeId(0)
-_PLAIN_BYTES: Final = PLAIN_HEADER.size
 _PURPOSE: Final = b"mesh datagram"
 
 FLOOR_S: Final = 2.0
@@ -72,6 +79,22 @@ ANSWER_GAP_S: Final = 0.1
 """Challenges and proofs that are sent for their own sake: in all, and the pause before the next to one member at one address.
 
 More travel with the next packet to that peer."""
+
+
+Opening: TypeAlias = tuple[Sequence[bytes], Sequence[tuple[Address, bytes]]]
+"""What a datagram comes to: the plain packets that count now, in order, and the datagrams to send at once."""
+
+_NOTHING: Final[Opening] = ((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Familiar:
+    """A session that counts, from where it proved itself: what its next datagram is opened with."""
+
+    source: Address
+    opener: AESGCM
+    window: ReplayWindow
+    plain_header: bytes
 
 
 class DatagramSeal:
@@ -105,88 +128,126 @@ class DatagramSeal:
         self._proved_at = self._freshness.proved_at
         self._challenges = self._freshness.challenges
         self._owed: dict[Address, bytes] = {}
-        self._digest = b""
-        self._sealer: AESGCM | None = None
         self._openers: dict[NodeId, AESGCM] = {}
-        self._bound_to = (NO_MESH, _IDS.pack(NO_MESH, node_id), _IDS.pack(NO_MESH, _ANYBODY))
+        self._familiar: dict[bytes, _Familiar] = {}
         self._marks: deque[tuple[float, int]] = deque()
         self._answered_at: dict[tuple[Address, NodeId], float] = {}
         self._pace = Pace(rate_s=ANSWERS_S, burst=ANSWERS_BURST)
-        self._mark_at = -math.inf
-        self._salt = 0
         self._number = NUMBER_MAX
+        self._mark_at = -math.inf
+        self._adopt()
         self._renew()
 
-    def seal(self, now: float, to: Address, packet: bytes) -> bytes:
-        """Return a plain packet sealed, with whatever is owed to, or wanted of, the peer at `to`."""
-        receiver = self._proved_at.get(to, _ANYBODY)
-        return self._seal(now, to, receiver, packet[_PLAIN_BYTES:], packet[1])
+    def seal(self, now: float, to: Address, packet: bytes, receiver: NodeId | None = None) -> bytes:
+        """Return a plain packet sealed, with whatever is owed to, or wanted of, the peer at `to`.
 
-    def open(
-        self, now: float, source: Address, data: bytes
-    ) -> tuple[list[bytes], list[tuple[Address, bytes]]]:
-        """Open a datagram.
-
-        Returns:
-            The plain packets that count now, in order, and the datagrams to send at once.
+        It opens at `receiver` alone; None: at whoever has proved itself at `to`, or at anybody.
         """
-        if len(data) < HEADER.size + TAG_BYTES or data[0] != MAGIC:
-            is_plain = data[:1] == bytes((PLAIN_MAGIC,))
-            self.counters["dropped_unsealed" if is_plain else "dropped_unopened"] += 1
-            return [], []
-        _, flags, sender, salt, number = HEADER.unpack_from(data)
-        if sender == self._node_id:
-            self.counters["dropped_reflected"] += 1
-            return [], []
-        body = self._open(sender, data, flags)
-        if body is None:
-            self.counters["dropped_unopened"] += 1
-            return [], []
-        session = self._sessions.get(sender)
-        if session is None or session.salt != salt or flags & _KINDS != _FOR_ONE:
-            return self._meet(now, source, (flags, sender, salt, number), body, session)
-        if not session.window.accept(number):
-            self.counters["dropped_replayed"] += 1
-            return [], []
-        packet = PLAIN_HEADER.pack(PLAIN_MAGIC, flags & 15, self._bound_to[0], sender) + body
-        if self._proved_at.get(source) == sender:
-            return [packet], []
-        # It has moved to where another may have proved itself, and would be sent what only that one opens.
-        self._freshness.doubt(now, source)
-        return [packet], self._say(now, source, sender, flags)
-
-    # Inside.
-
-    def _renew(self) -> None:
-        """Begin a session: a new salt, numbers from 0."""
-        self._salt = int.from_bytes(self._entropy(8), "big")
-        self._number = 0
-        self._marks.clear()
-        self._mark_at = -math.inf
-
-    def _seal(self, now: float, to: Address, receiver: NodeId, body: bytes, version: int) -> bytes:
         if self._digest != self._ring.digest:
             self._adopt()
         if self._number == NUMBER_MAX:
             self._renew()
         if now >= self._mark_at:
             self._mark(now)
-        flags = version | _FOR_ONE if receiver else version
-        proof = self._owed.pop(to, b"") if self._owed else b""
+        if receiver is None:
+            receiver = self._proved_at.get(to, _ANYBODY)
+        flags, body = packet[1] | _FOR_ONE, packet[18:]
+        if self._challenges or self._owed or not receiver:
+            flags, body = self._burden(now, to, receiver, packet)
+        number = self._number
+        self._number = number + 1
+        bound = _BOUND.pack(MAGIC, flags, self._session, number, packet[2:10], receiver)
+        return bound[:22] + self._sealer.encrypt(bound[10:22], body, bound)
+
+    def open(self, now: float, source: Address, data: bytes) -> Opening:
+        """Open a datagram. Nothing comes of one that does not open here, or does not count: it is counted."""
+        packet = self.open_familiar(source, data)
+        return self.open_unfamiliar(now, source, data) if packet is None else ((packet,), ())
+
+    def open_familiar(self, source: Address, data: bytes) -> bytes | None:
+        """Return the plain packet of a datagram that counts, if its session is familiar from `source`.
+
+        None: it takes `open_unfamiliar` to tell what it is, and no state has changed.
+        """
+        if self._digest != self._ring.digest or self._mesh != self._mesh_id():
+            self._adopt()
+        familiar = self._familiar.get(data[:18])
+        if familiar is None or familiar.source != source or len(data) < _BYTES_MIN:
+            return None
+        try:
+            body = familiar.opener.decrypt(data[10:22], data[22:], data[:22] + self._for_one)
+        except InvalidTag:
+            return None
+        if not familiar.window.accept(int.from_bytes(data[18:22], "big")):
+            return None
+        return familiar.plain_header + body
+
+    def open_unfamiliar(self, now: float, source: Address, data: bytes) -> Opening:
+        """Open what `open_familiar` does not: of a new session, or one that moved or took another key."""
+        if len(data) < _BYTES_MIN or data[0] != MAGIC:
+            is_plain = data[:1] == bytes((PLAIN_MAGIC,))
+            self.counters["dropped_unsealed" if is_plain else "dropped_unopened"] += 1
+            return _NOTHING
+        _, flags, sender, salt, number = HEADER.unpack_from(data)
+        if sender == self._node_id:
+            self.counters["dropped_reflected"] += 1
+            return _NOTHING
+        body = self._open(sender, data, flags)
+        if body is None:
+            self.counters["dropped_unopened"] += 1
+            return _NOTHING
+        session = self._sessions.get(sender)
+        if session is None or session.salt != salt or flags & _KINDS != _FOR_ONE:
+            return self._meet(now, source, (flags, sender, salt, number), body, session)
+        if not session.window.accept(number):
+            self.counters["dropped_replayed"] += 1
+            return _NOTHING
+        header = self._plain(flags, sender, b"")
+        packet = header + body
+        if self._proved_at.get(source) == sender:
+            make_room(self._familiar, PEERS_MAX)
+            known = _Familiar(source, self._openers[sender], session.window, header)
+            self._familiar[data[:18]] = known
+            return (packet,), ()
+        # It has moved to where another may have proved itself, and would be sent what only that one opens.
+        self._freshness.doubt(now, source)
+        return (packet,), self._say(now, source, sender, flags)
+
+    # Inside.
+
+    def _adopt(self) -> None:
+        """The ring or the mesh has changed: seal with the first key, and forget what others sealed with."""
+        self._digest, self._mesh = self._ring.digest, self._mesh_id()
+        self._sealer = AESGCM(self._ring.primary.derive(_PURPOSE, self._node_id.to_bytes(8, "big")))
+        self._for_one, self._for_anybody = (
+            _IDS.pack(self._mesh, receiver) for receiver in (self._node_id, _ANYBODY)
+        )
+        self._openers.clear()
+        self._familiar.clear()
+
+    def _renew(self) -> None:
+        """Begin a session: a new salt, numbers from 0."""
+        self._session = self._node_id.to_bytes(8, "big") + self._entropy(8)
+        self._number = 0
+        self._marks.clear()
+        self._mark_at = -math.inf
+
+    def _burden(
+        self, now: float, to: Address, receiver: NodeId, packet: bytes
+    ) -> tuple[int, bytes]:
+        """Return a packet's flags, and its body with what is owed to, or wanted of, the peer at `to`."""
+        flags, body = packet[1] | _FOR_ONE if receiver else packet[1], packet[18:]
+        proof = self._owed.pop(to, b"")
         if proof:
             flags |= _HAS_PROOF
             body = _PROOF.pack(proof, self._marks[0][1]) + body
+        challenge = b""
         if self._challenges or not receiver:
             challenge = self._freshness.challenge_for(now, to)
-            if challenge:
-                flags |= _HAS_CHALLENGE
-                body = challenge + body
-        number, self._number = self._number, self._number + 1
-        bound = _BOUND.pack(
-            MAGIC, flags, self._node_id, self._salt, number, self._mesh_id(), receiver
-        )
-        assert self._sealer is not None
-        return bound[:22] + self._sealer.encrypt(bound[10:22], body, bound)
+        if challenge:
+            flags |= _HAS_CHALLENGE
+            body = challenge + body
+        return flags, body
 
     def _mark(self, now: float) -> None:
         """Note the number that is due; drop notes that vouch for more than FLOOR_S or a little longer."""
@@ -200,14 +261,7 @@ class DatagramSeal:
 
     def _open(self, sender: NodeId, data: bytes, flags: int) -> bytes | None:
         """Return what was sealed, or None if no key of the ring opens it here."""
-        if self._digest != self._ring.digest:
-            self._adopt()
-        mesh_id, for_one, for_anybody = self._bound_to
-        if mesh_id != self._mesh_id():
-            mesh_id = self._mesh_id()
-            for_one, for_anybody = (_IDS.pack(mesh_id, i) for i in (self._node_id, _ANYBODY))
-            self._bound_to = (mesh_id, for_one, for_anybody)
-        bound = data[:22] + (for_one if flags & _FOR_ONE else for_anybody)
+        bound = data[:22] + (self._for_one if flags & _FOR_ONE else self._for_anybody)
         nonce, sealed = data[10:22], data[22:]
         opener = self._openers.get(sender)
         if opener is not None:
@@ -226,13 +280,6 @@ class DatagramSeal:
             return body
         return None
 
-    def _adopt(self) -> None:
-        """The ring has changed: seal with its first key, and forget what others sealed with."""
-        self._digest = self._ring.digest
-        secret = self._ring.primary.derive(_PURPOSE, self._node_id.to_bytes(8, "big"))
-        self._sealer = AESGCM(secret)
-        self._openers.clear()
-
     def _meet(
         self,
         now: float,
@@ -240,13 +287,13 @@ class DatagramSeal:
         header: tuple[int, NodeId, int, int],
         body: bytes,
         session: Session | None,
-    ) -> tuple[list[bytes], list[tuple[Address, bytes]]]:
+    ) -> Opening:
         """Open what comes with a challenge or a proof, or from a session that is new."""
         flags, sender, salt, number = header
         parts = _split(flags, body)
         if parts is None:
             self.counters["dropped_unopened"] += 1
-            return [], []
+            return _NOTHING
         challenge, proof, floor, body = parts
         packets: list[bytes] = []
         is_meant = bool(flags & _FOR_ONE)  # for this node, and not for another
@@ -254,6 +301,7 @@ class DatagramSeal:
             proved = self._freshness.prove(now, source, (sender, salt), proof, floor)
             if proved is not None:
                 is_meant = True
+                self._familiar.clear()
                 session, held = proved
                 packets += [kept.packet for kept in held]
                 self.counters["dropped_unproven"] = self._freshness.evicted
@@ -274,8 +322,7 @@ class DatagramSeal:
             return [*packets, packet], [] if is_here else self._say(now, source, sender, flags)
         answer = self._answer(source, packet)
         if answer:
-            body = answer[PLAIN_HEADER.size :]
-            return packets, [(source, self._seal(now, source, sender, body, answer[1]))]
+            return packets, [(source, self.seal(now, source, answer, sender))]
         self._freshness.hold(source, Held(now, sender, salt, number, packet))
         self.counters["dropped_unproven"] = self._freshness.evicted
         return packets, self._say(now, source, sender, flags)
@@ -291,11 +338,12 @@ class DatagramSeal:
         make_room(self._answered_at, PEERS_MAX)
         self._answered_at[to, receiver] = now
         self.counters["proof_packets"] += 1
-        return [(to, self._seal(now, to, receiver, b"", flags & _VERSION_BITS))]
+        nothing = self._plain(flags, self._node_id, b"")
+        return [(to, self.seal(now, to, nothing, receiver))]
 
     def _plain(self, flags: int, sender: NodeId, body: bytes) -> bytes:
         version = flags & _VERSION_BITS
-        return PLAIN_HEADER.pack(PLAIN_MAGIC, version, self._mesh_id(), sender) + body
+        return PLAIN_HEADER.pack(PLAIN_MAGIC, version, self._mesh, sender) + body
 
 
 def _split(flags: int, body: bytes) -> tuple[bytes, bytes, int, bytes] | None:

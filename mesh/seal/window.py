@@ -19,23 +19,22 @@ _MASK: Final = (1 << WIDTH) - 1
 class ReplayWindow:
     """Accepts each number from `floor` on once."""
 
-    __slots__ = ("_floor", "_highest", "_seen")
+    __slots__ = ("_highest", "_seen")
 
     def __init__(self, floor: int = 0) -> None:
-        self._floor = floor
-        self._highest = -1
-        self._seen = 0  # bit i: the number `highest - i`
+        self._highest = floor - 1
+        self._seen = (
+            _MASK  # bit i: the number `highest - i`; what is below the floor counts as seen
+        )
 
     def accept(self, number: int) -> bool:
         """Say whether this number counts, and note that it was seen."""
         ahead = number - self._highest
         if ahead > 0:
-            if number < self._floor:
-                return False
             self._seen = ((self._seen << ahead) | 1) & _MASK if ahead < WIDTH else 1
             self._highest = number
             return True
-        if -ahead >= WIDTH or number < self._floor:
+        if ahead <= -WIDTH:
             return False
         bit = 1 << -ahead
         if self._seen & bit:
