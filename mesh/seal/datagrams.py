@@ -58,8 +58,9 @@ NUMBER_MAX: Final = (1 << 32) - 1
 
 _BOUND: Final = struct.Struct(">BB16sI8sQ")  # the header, the mesh's id, the receiver's or 0
 _IDS: Final = struct.Struct(">QQ")  # its end
-# Slices below are written out, as each packet costs some. Of a sealed one, [:18] is its session, [:22] the
-# header, [10:22] the nonce; of a plain one, [2:10] is the mesh's id, and [18:] what is sealed.
+_FRONT: Final = struct.Struct(">18sI")  # the header: what a session's all begin with, the number
+# Slices below are written out, as each packet costs some. Of a sealed one, [:22] is the header, [10:22] the
+# nonce; of a plain one, [2:10] is the mesh's id, and [18:] what is sealed.
 _PROOF: Final = struct.Struct(">8sI")  # the challenge, the floor
 _HAS_CHALLENGE: Final = 0x10
 _HAS_PROOF: Final = 0x20
@@ -171,16 +172,17 @@ class DatagramSeal:
         """
         if self._digest != self._ring.digest or self._mesh != self._mesh_id():
             self._adopt()
-        familiar = self._familiar.get(data[:18])
-        if familiar is None or familiar.source != source or len(data) < _BYTES_MIN:
+        if len(data) < _BYTES_MIN:
+            return None
+        front, number = _FRONT.unpack_from(data)
+        familiar = self._familiar.get(front)
+        if familiar is None or familiar.source != source:
             return None
         try:
             body = familiar.opener.decrypt(data[10:22], data[22:], data[:22] + self._for_one)
         except InvalidTag:
             return None
-        if not familiar.window.accept(int.from_bytes(data[18:22], "big")):
-            return None
-        return familiar.plain_header + body
+        return familiar.plain_header + body if familiar.window.accept(number) else None
 
     def open_unfamiliar(self, now: float, source: Address, data: bytes) -> Opening:
         """Open what `open_familiar` does not: of a new session, or one that moved or took another key."""
