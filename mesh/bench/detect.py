@@ -43,6 +43,9 @@ class DetectSettings:
     rounds: int = 5
     faults: tuple[str, ...] = ("kill",)
     profile: str = "lan"
+    evidence: str = "all"
+    """What Mesh's members tell a crash by; peers know silence alone."""
+
     seed: int = 1
     """Draws victims and phases; the same for all contestants."""
 
@@ -113,7 +116,8 @@ def _contestants(settings: DetectSettings, stack: ExitStack) -> list[Contestant]
         dict(zip(names, ports[start : start + count], strict=True))
         for start in range(0, len(ports), count)
     ]
-    ours = MeshNodes(seats[0], settings.profile, fault_hook="deaf" in settings.faults)
+    has_hook = "deaf" in settings.faults
+    ours = MeshNodes(seats[0], settings.profile, fault_hook=has_hook, evidence=settings.evidence)
     stack.callback(ours.close)
     contestants: list[Contestant] = [ours]
     for adapter, seat in zip(adapters, seats[1:], strict=True):

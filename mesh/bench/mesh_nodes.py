@@ -38,10 +38,21 @@ def sighting_of(event: Mapping[str, Any]) -> Sighting | None:
 
 
 class MeshNodes(Contestant):
-    """A fleet of nodes with one profile."""
+    """A fleet of nodes with one profile, and with evidence beside silence or without."""
 
-    def __init__(self, ports: Mapping[str, int], profile: str, *, fault_hook: bool) -> None:
-        super().__init__("mesh", f"Mesh {__version__}, {profile}", ports, tells_refutations=True)
+    def __init__(
+        self,
+        ports: Mapping[str, int],
+        profile: str,
+        *,
+        fault_hook: bool,
+        evidence: str = "all",
+    ) -> None:
+        about = f"Mesh {__version__}, {profile}" + (
+            "" if evidence == "all" else f", evidence {evidence}"
+        )
+        super().__init__("mesh", about, ports, tells_refutations=True)
+        self._options = ("--evidence", evidence)
         environment = {"MESH_FAULT_HOOK": "1"} if fault_hook else {}
         self._fleet = Fleet(profile, environment=environment, wrapper=tether())
         self._sent: dict[str, tuple[float, dict[str, int]]] = {}
@@ -49,7 +60,7 @@ class MeshNodes(Contestant):
     def spawn(self, member: str, seed: str | None) -> None:
         """Start a node and follow its events as soon as it can be asked."""
         seeds = (self.address(seed),) if seed else ()
-        node = self._fleet.launch(member, *seeds, bind=self.address(member))
+        node = self._fleet.launch(member, *self._options, *seeds, bind=self.address(member))
         threading.Thread(
             target=self._follow, args=(node, node.pid), name=f"events of {member}", daemon=True
         ).start()

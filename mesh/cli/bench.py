@@ -65,6 +65,13 @@ def _add_scale(detect: Parser) -> None:
         help="local, lan or wan (default: lan)",
     )
     detect.add_argument(
+        "--evidence",
+        metavar="WHAT",
+        choices=("all", "none"),
+        default="all",
+        help="what Mesh's members tell a crash by: all, or none but silence (default: all)",
+    )
+    detect.add_argument(
         "--seed",
         metavar="N",
         type=whole_number("--seed", 0, (1 << 63) - 1),
@@ -187,6 +194,7 @@ def settings_of(options: argparse.Namespace) -> DetectSettings:
         rounds=options.rounds,
         faults=faults,
         profile=options.profile,
+        evidence=options.evidence,
         seed=options.seed,
         idle_s=options.idle,
         vs=options.vs,

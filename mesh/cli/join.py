@@ -64,6 +64,12 @@ def add_commands(commands: Commands) -> None:
         default="lan",
         help="how patient membership is: local, lan or wan (default: lan)",
     )
+    join.add_argument(
+        "--evidence",
+        metavar="WHAT",
+        default="all",
+        help="what a crash is told by: all, or none but silence, to compare with (default: all)",
+    )
     join.add_argument("--found", action="store_true", help="found a mesh, even with seeds")
     join.add_argument(
         "--expect",
@@ -186,6 +192,7 @@ def _settings(options: argparse.Namespace) -> AgentSettings:
         offers=distinct("--offer", options.offer),
         key_file=None if options.key is None else user_path("--key", options.key),
         profile=options.profile,
+        evidence=options.evidence,
         seeds=tuple(options.seeds),
         found=options.found,
         expect=options.expect,

@@ -45,7 +45,7 @@ class StartExchange:
 
 @dataclass(frozen=True, slots=True)
 class OpenLifeline:
-    """Open a stream of its own, send one request on it, and keep it: nothing more is ever sent.
+    """Open a stream of its own, send one request on it, and keep it: nothing more is ever sent from here.
 
     The driver answers with `handle_line`: `LineKept` when the request was answered, and once `LineLost`
     when the stream could not be opened, was not answered in time, or ended.
@@ -66,6 +66,13 @@ class CloseLifeline:
 @dataclass(frozen=True, slots=True)
 class KeepOpen:
     """Keep the stream that the request just answered came on, for `source`; its end is reported by `HungUp`."""
+
+    source: Address
+
+
+@dataclass(frozen=True, slots=True)
+class TryLine:
+    """Send an empty frame on a stream that was kept: where its other end is gone, that ends it, and `HungUp` says so."""
 
     source: Address
 
@@ -172,6 +179,7 @@ Effect: TypeAlias = (
     | OpenLifeline
     | CloseLifeline
     | KeepOpen
+    | TryLine
     | HangUp
     | Resolve
     | Persist

@@ -1,4 +1,4 @@
-"""What a driver reports of streams that are kept open for the sake of their end."""
+"""What a driver reports of streams that are kept open for the sake of their end, and of refused datagrams."""
 
 from __future__ import annotations
 
@@ -29,4 +29,14 @@ class HungUp:
     source: Address
 
 
-LineEvent: TypeAlias = LineKept | LineLost | HungUp
+@dataclass(frozen=True, slots=True)
+class DatagramRefused:
+    """The host of `address` says that nobody holds the port there to which this node sent a datagram.
+
+    A hint: the word of a host is not sealed, and whoever stands between can say it in its place.
+    """
+
+    address: Address
+
+
+LineEvent: TypeAlias = LineKept | LineLost | HungUp | DatagramRefused

@@ -32,6 +32,7 @@ WORDS: Final[dict[Kind, str]] = {
 
 SEEN: Final[dict[Seen, Kind]] = {
     Seen.CLOSED: Kind.LIFELINE_CLOSED,
+    Seen.REJECTED: Kind.REJECTED,
     Seen.REFUSED: Kind.REFUSED,
 }
 """What an observer tells of a host beside its silence, and what that is called."""

@@ -1,15 +1,25 @@
 """What a host has to say of a member whose process is gone: its lifeline ended, its port refuses.
 
-    a lifeline ends ──► ask the member, over TCP
+    a lifeline ends ──► ping the member, and ask it over TCP
                           it answers        ► nothing has happened; it opens another
-                          it is refused     ► a witness: closed and refused, told to all
+                          either is refused ► a witness: closed and refused, told to all
                           nothing comes     ► a suspicion like any other
-    another's witness ─► an observer that has not asked yet asks at once
+    a datagram is refused, and nothing else is known ──► ask over TCP, and try the lifeline kept for it
+                          it answers        ► nothing has happened
+                          it is refused too ► a witness: refused, told to all
+    another's witness ─► an observer that has not asked yet looks at once
     two vantage points are refused, and a lifeline has ended ──► dead (crashed)
+                          who still keeps a lifeline of that member believes it only if refused itself
 
 A paused process keeps its lifelines, and its kernel takes connections: nobody says a word against it. A
 host that is lost says nothing at all, and is found by its silence. A firewall that resets and rejects
 looks exactly like a crash, so a crash is a hint and proves nothing: no more than silence does.
+
+A network that rejects between some and not between others makes some hold a member for crashed that others
+hear. It refutes; and a session that came back so is left to silence for a while, which asks others for help.
+
+A refused datagram is the word of whoever stands between, and may be forged: by itself it costs a question
+and an empty frame, at a bounded pace, and makes nobody a suspect.
 
 Source: our own.
 """
@@ -18,14 +28,16 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from mesh.core.address import Address
-from mesh.core.effects import HangUp, KeepOpen
+from mesh.core.effects import HangUp, KeepOpen, TryLine
 from mesh.core.events import EvidenceKind as Kind
 from mesh.core.ids import NodeId, low32
+from mesh.core.pace import Pace
 from mesh.errors import TransportError
+from mesh.membership.case import NOTHING, Case
 from mesh.membership.clues import as_seen_by, clue, seen_clues
 from mesh.membership.gossip import Gossip
 from mesh.membership.identity import Identity
@@ -35,9 +47,10 @@ from mesh.membership.outbox import Outbox
 from mesh.membership.profile import SwimConfig
 from mesh.membership.rumours import Rumours
 from mesh.membership.table import MemberTable
+from mesh.membership.whereabouts import Whereabouts
 from mesh.wire.packet import Packet
 from mesh.wire.records import Cause
-from mesh.wire.swim_messages import Ack, Lifeline, LifelineKept, Ping, Seen, Suspect
+from mesh.wire.swim_messages import Ack, Dead, Lifeline, LifelineKept, Ping, Seen, Suspect
 
 HELD_MAX: Final = 1_024
 """Lifelines of others that a node keeps; more are not let in. With K each, K is what to expect."""
@@ -45,8 +58,20 @@ HELD_MAX: Final = 1_024
 ASKED_MAX: Final = 3
 """So often a member is asked whose stream broke in place of a refusal: an old connection may have died with it."""
 
-NOTHING: Final = Seen(0)
+HINTS_S: Final = 10.0
+HINTS_BURST: Final = 20
+"""Refused datagrams are looked into at this pace; those of a member whose lifeline has ended at once."""
+
+TRY_S: Final = 1.0
+"""A lifeline is tried no sooner again."""
+
+OWN_SHORTAGE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+"""A question that failed so was not asked, for want of something here."""
+
 VANTAGE_POINTS: Final = 2
+AGAIN_S: Final = 60.0
+"""A session that was declared crashed here, and lives, is not declared so again for so long."""
+
 TOLD_MAX: Final = 64
 """A witness tells so many members itself; they tell the rest."""
 
@@ -55,14 +80,12 @@ TAG: Final = "look"
 
 
 @dataclass(slots=True)
-class _Case:
-    """What is known of one session that may have crashed. `seen` is this node's own, `witnesses` the others'."""
+class _Held:
+    """A lifeline that is kept for a session."""
 
+    node_id: NodeId
     boot: int
-    seen: Seen = NOTHING
-    asked: int = 0
-    is_asking: bool = False
-    witnesses: dict[NodeId, Seen] = field(default_factory=dict)
+    tried_at: float = float("-inf")
 
 
 class Evidence:
@@ -84,8 +107,11 @@ class Evidence:
         self._outbox = outbox
         self._rumours = rumours
         self._gossip = gossip
-        self._held: dict[Address, tuple[NodeId, int]] = {}
-        self._cases: dict[NodeId, _Case] = {}
+        self._held: dict[Address, _Held] = {}
+        self._cases: dict[NodeId, Case] = {}
+        self._declared: dict[tuple[NodeId, int], float] = {}  # sessions, the latest last
+        self._whereabouts = Whereabouts(table)
+        self.hints = Pace(rate_s=HINTS_S, burst=HINTS_BURST)
         self._seen_view = 0
 
     @property
@@ -102,19 +128,37 @@ class Evidence:
             return None
         if self._config.lifeguard.lifelines <= 0 or len(self._held) >= HELD_MAX:
             return None
-        self._held[source] = (sender, message.boot)
+        self._held[source] = _Held(sender, message.boot)
+        case = self._cases.get(sender)
+        if case is not None and case.boot == message.boot:  # what was seen of it is over
+            case.seen, case.told, case.asked = NOTHING, NOTHING, 0
         self._outbox.do(KeepOpen(source))
         return LifelineKept()
 
-    def on_hang_up(self, source: Address) -> None:
+    def on_hang_up(self, now: float, source: Address) -> None:
         """Take the end of a lifeline: ask the member what that means."""
-        node_id, boot = self._held.pop(source, (None, 0))
-        member = None if node_id is None else self._living(node_id, boot)
-        if member is None or any(held == (node_id, boot) for held in self._held.values()):
+        held = self._held.pop(source, None)
+        member = None if held is None else self._living(held.node_id, held.boot)
+        if member is None or self._lines_of(member):
             return  # it is gone already, runs in another session, or has opened another lifeline
         case = self._case(member)
         case.seen |= Seen.CLOSED
-        self._ask(member, case)
+        if not case.seen.is_refused:
+            self._look(now, member, case)
+        self._weigh(now, member, case)
+
+    def on_refused(self, now: float, address: Address) -> None:
+        """Take that the host at an address refuses a datagram."""
+        if self._config.lifeguard.lifelines <= 0:
+            return
+        for member in self._whereabouts.at(address):
+            case = self._case(member)
+            if Seen.REJECTED in case.seen or not (case.has_end or self.hints.allows(now)):
+                continue
+            case.seen |= Seen.REJECTED
+            if not case.has_end:
+                self._look(now, member, case)
+            self._weigh(now, member, case)
 
     def on_suspect(self, now: float, message: Suspect) -> None:
         """Take what another observer has seen, and look as well if this node is an observer too."""
@@ -123,10 +167,25 @@ class Evidence:
             return
         case = self._case(member)
         if message.accuser != self._identity.node_id:
-            case.witnesses[message.accuser] = Seen(message.seen)
+            before = case.witnesses.get(
+                message.accuser, NOTHING
+            )  # what was told first may come last
+            case.witnesses[message.accuser] = before | Seen(message.seen)
         if not case.asked and self._is_observer(member):
-            self._ask(member, case)
-        self._conclude(now, member, case)
+            self._look(now, member, case)
+        self._weigh(now, member, case)
+
+    def doubts(self, now: float, message: Dead) -> bool:
+        """Say whether this node is to look before it believes a verdict: it keeps a lifeline of that session."""
+        member = self._living(message.node_id, message.boot)
+        if member is None or message.cause is not Cause.CRASHED or not self._lines_of(member):
+            return False
+        case = self._case(member)
+        if case.seen.is_refused:
+            return False
+        case.told_dead_by = message.accuser
+        self._look(now, member, case)
+        return True
 
     def handle_reply(
         self, now: float, tag: tuple[Hashable, ...], reply: Packet | Exception
@@ -146,25 +205,35 @@ class Evidence:
                 del self._cases[member.node_id]  # it lives, and opens another lifeline
             return
         number = reply.errno if isinstance(reply, TransportError) else None
+        number = None if number in OWN_SHORTAGE else number
         if number == errno.ECONNREFUSED:
             case.seen |= Seen.REFUSED
-            self._testify(now, member, case)
+            self._try_lines(now, member)
+            self._weigh(now, member, case)
+        elif number is not None and number != errno.ETIMEDOUT and case.asked < ASKED_MAX:
+            self._ask(member, case)  # a stream that broke says less than a new one that is refused
+        elif not case.has_end:
+            case.seen = NOTHING  # a hint that nothing followed from
+            if not case.witnesses:
+                del self._cases[member.node_id]
         elif number is None:
             return  # it was not asked, or something else answered: that says nothing of its process
-        elif number != errno.ETIMEDOUT and case.asked < ASKED_MAX:
-            self._ask(member, case)  # a stream that broke says less than a new one that is refused
         elif Seen.CLOSED in case.seen:
             evidence = (clue(Kind.LIFELINE_CLOSED), clue(Kind.NO_TCP))
             self._rumours.suspect(now, member, evidence)
 
-    def follow(self) -> None:
+    def follow(self, now: float) -> None:
         """Hang up on whoever is gone, and forget its case; call when the members may have changed."""
         view = self._table.view_hash
         if view == self._seen_view:
             return
         self._seen_view = view
-        for source, (node_id, boot) in list(self._held.items()):
-            if self._living(node_id, boot) is None:
+        for session, at in list(self._declared.items()):
+            if now - at < AGAIN_S:
+                break
+            del self._declared[session]
+        for source, held in list(self._held.items()):
+            if self._living(held.node_id, held.boot) is None:
                 del self._held[source]
                 self._outbox.do(HangUp(source))
         for node_id, case in list(self._cases.items()):
@@ -178,10 +247,14 @@ class Evidence:
         is_it = member is not None and member.is_living and member.boot == boot
         return member if is_it else None
 
-    def _case(self, member: Member) -> _Case:
+    def _lines_of(self, member: Member) -> list[tuple[Address, _Held]]:
+        whose = (member.node_id, member.boot)
+        return [line for line in self._held.items() if (line[1].node_id, line[1].boot) == whose]
+
+    def _case(self, member: Member) -> Case:
         case = self._cases.get(member.node_id)
         if case is None or case.boot != member.boot:
-            case = self._cases[member.node_id] = _Case(member.boot)
+            case = self._cases[member.node_id] = Case(member.boot)
         return case
 
     def _is_observer(self, member: Member) -> bool:
@@ -189,7 +262,20 @@ class Evidence:
         others = [own, *self._table.living]
         return own in observers_of(member.node_id, others, self._config.lifeguard.lifelines)
 
-    def _ask(self, member: Member, case: _Case) -> None:
+    def _look(self, now: float, member: Member, case: Case) -> None:
+        """Find out for oneself: by a ping, which is refused soonest, over TCP, and on the lifeline kept for it."""
+        if not case.asked and Seen.REJECTED not in case.seen:
+            self._outbox.send(member.address, Ping(0, low32(member.node_id), 0))
+        self._ask(member, case)
+        self._try_lines(now, member)
+
+    def _try_lines(self, now: float, member: Member) -> None:
+        for source, held in self._lines_of(member):
+            if now - held.tried_at >= TRY_S:
+                held.tried_at = now
+                self._outbox.do(TryLine(source))
+
+    def _ask(self, member: Member, case: Case) -> None:
         if case.is_asking or case.asked >= ASKED_MAX:
             return
         case.asked += 1
@@ -198,25 +284,36 @@ class Evidence:
         tag = (TAG, member.node_id, member.boot)
         self._outbox.ask(member.address, ping, tag, self._config.probe_timeout_s)
 
-    def _testify(self, now: float, member: Member, case: _Case) -> None:
-        """Tell everybody what this node has seen."""
+    def _weigh(self, now: float, member: Member, case: Case) -> None:
+        """Tell everybody what this node has seen, if it is a witness; declare a crash, if the evidence is there."""
+        if case.is_to_be_told:
+            self._testify(now, member, case)
+        self._conclude(now, member, case)
+
+    def _testify(self, now: float, member: Member, case: Case) -> None:
+        case.told = case.seen
         me = self._identity.node_id
         message = Suspect(member.node_id, member.boot, member.incarnation, me, int(case.seen))
         self._rumours.suspect(now, member, seen_clues(case.seen), seen=int(case.seen))
         self._gossip.tell_all(message, member.node_id, TOLD_MAX)
-        self._conclude(now, member, case)
 
-    def _conclude(self, now: float, member: Member, case: _Case) -> None:
-        """Declare a crash if the evidence is there."""
-        seen = dict(case.witnesses)
-        if case.seen:
-            seen[self._identity.node_id] = case.seen
-        refused = [node_id for node_id, what in seen.items() if Seen.REFUSED in what]
-        is_closed = any(Seen.CLOSED in what for what in seen.values())
-        if not is_closed or len(refused) < min(VANTAGE_POINTS, len(self._table.living)):
+    def _conclude(self, now: float, member: Member, case: Case) -> None:
+        seen = case.all_seen(self._identity.node_id)
+        refused = sum(what.is_refused for what in seen.values())
+        refused += case.told_dead_by is not None  # and whom that one heard
+        if not case.has_end or refused < min(VANTAGE_POINTS, len(self._table.living)):
             return
+        if not case.seen.is_refused and self._lines_of(member):
+            return
+        session = (member.node_id, member.boot)
+        if now - self._declared.get(session, -AGAIN_S) < AGAIN_S:
+            return
+        self._declared.pop(session, None)
+        self._declared[session] = now
         evidence = tuple(
             as_seen_by(self._rumours.name_of(node_id), what) for node_id, what in seen.items()
         )
+        if case.told_dead_by is not None:
+            evidence += (clue(Kind.DECLARED, self._rumours.name_of(case.told_dead_by)),)
         del self._cases[member.node_id]
         self._rumours.declare(now, member, Cause.CRASHED, evidence)

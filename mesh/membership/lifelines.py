@@ -2,7 +2,8 @@
 
 A stream that nobody uses costs no packet, and its end is known within milliseconds of the process's.
 This node opens one to each of its observers, opens another where one ends, and follows the observers
-when members come and go. Nothing else is ever sent on it.
+when members come and go. Nothing else is ever sent on it, but for an empty frame with which an observer
+tries whether this end is still there. Where no observer can be reached so, it says so once.
 
 Source: our own.
 """
@@ -13,7 +14,8 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
-from mesh.core.effects import CloseLifeline
+from mesh.core.effects import CloseLifeline, Emit
+from mesh.core.events import Event, EventKind
 from mesh.core.ids import NodeId
 from mesh.core.lines import LineKept, LineLost
 from mesh.core.timers import Timers
@@ -32,6 +34,9 @@ AGAIN_S: Final = 0.02
 RETRY_S: Final = 0.25
 RETRY_S_MAX: Final = 30.0
 """One that came to nothing is tried again after this, then after twice as long each time, up to the maximum."""
+
+FAILURES_SAID: Final = 6
+"""When every lifeline has come to nothing so often in a row, about 15 s, it is said. Who is silent is dead by then."""
 
 
 @dataclass(slots=True)
@@ -68,6 +73,7 @@ class Lifelines:
         self._last_id = 0
         self._boot = 0
         self._is_over = count <= 0
+        self._has_complained = False
 
     @property
     def kept(self) -> int:
@@ -115,6 +121,7 @@ class Lifelines:
         pause_s = min(RETRY_S_MAX, RETRY_S * 2.0**line.failures)
         line.failures = min(line.failures + 1, 16)
         self._timers.set(observer, now + pause_s * (0.5 + self._rng.random()))
+        self._complain()
 
     def stop(self) -> None:
         """Open no more. Those that are open end with the process."""
@@ -136,6 +143,18 @@ class Lifelines:
             if observer not in self._lines:
                 self._lines[observer] = _Line()
                 self._timers.set(observer, now + LOOK_S * self._rng.random())
+
+    def _complain(self) -> None:
+        if self._has_complained or any(
+            line.failures < FAILURES_SAID for line in self._lines.values()
+        ):
+            return
+        self._has_complained = True
+        text = (
+            f"none of {len(self._lines)} members keeps a TCP connection of this node open: should it crash, they "
+            "find that by its silence, not at once; is something between them closing connections?"
+        )
+        self._outbox.do(Emit(Event(kind=EventKind.WARN, detail=text)))
 
     def _close(self, observer: NodeId) -> None:
         line = self._lines.pop(observer)

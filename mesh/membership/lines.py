@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from mesh.core.ids import NodeId
-from mesh.core.lines import HungUp, LineEvent
+from mesh.core.lines import DatagramRefused, HungUp, LineEvent
 from mesh.membership.evidence import Evidence
 from mesh.membership.gossip import Gossip
 from mesh.membership.identity import Identity
@@ -15,7 +15,7 @@ from mesh.membership.outbox import Outbox
 from mesh.membership.profile import SwimConfig
 from mesh.membership.rumours import Rumours
 from mesh.membership.table import MemberTable
-from mesh.wire.swim_messages import Suspect
+from mesh.wire.swim_messages import Dead, Suspect
 
 
 class Lines:
@@ -52,9 +52,11 @@ class Lines:
         )
 
     def handle(self, now: float, event: LineEvent) -> None:
-        """Take what the driver reports of a stream that is kept."""
+        """Take what the driver reports of a stream that is kept, or of a refused datagram."""
         if isinstance(event, HungUp):
-            self.evidence.on_hang_up(event.source)
+            self.evidence.on_hang_up(now, event.source)
+        elif isinstance(event, DatagramRefused):
+            self.evidence.on_refused(now, event.address)
         else:
             self.own.handle(now, event)
 
@@ -63,7 +65,16 @@ class Lines:
         self._rumours.on_suspect(now, sender, message)
         self.evidence.on_suspect(now, message)
 
+    def on_dead(self, now: float, sender: NodeId, message: Dead) -> None:
+        """Take somebody's verdict; what this node has reason to doubt is a suspicion until it has looked."""
+        if not self.evidence.doubts(now, message):
+            self._rumours.on_dead(now, sender, message)
+            return
+        node_id, boot, incarnation = message.node_id, message.boot, message.incarnation
+        suspicion = Suspect(node_id, boot, incarnation, message.accuser)
+        self._rumours.on_suspect(now, sender, suspicion)
+
     def follow(self, now: float) -> None:
         """Follow the members as they come and go."""
         self.own.follow(now)
-        self.evidence.follow()
+        self.evidence.follow(now)

@@ -122,7 +122,7 @@ class Swim:
         self._on_datagram: dict[type, Any] = {
             Alive: self.rumours.on_alive,
             Suspect: self.lines.on_suspect,
-            Dead: self.rumours.on_dead,
+            Dead: self.lines.on_dead,
             Left: self.rumours.on_left,
             Forget: self.rumours.on_forget,
             Ack: self._on_ack,

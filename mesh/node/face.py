@@ -36,7 +36,7 @@ class NodeFace(Protocol):
         """Take the outcome of a `StartExchange`."""
 
     def handle_line(self, now: float, event: LineEvent, /) -> list[Effect]:
-        """Take what became of a stream that is kept open."""
+        """Take what became of a stream that is kept open, or of a datagram that was refused."""
 
     def handle_resolved(
         self, now: float, seed: str, addresses: tuple[Address, ...], /

@@ -172,7 +172,7 @@ class Node:
         return self._settle(now, self._swim.handle_resolved(now, seed, addresses))
 
     def handle_line(self, now: float, event: LineEvent) -> list[Effect]:
-        """Take what became of a stream that is kept open."""
+        """Take what became of a stream that is kept open, or of a datagram that was refused."""
         if self._is_stopped:
             return []
         self._swim.lines.handle(now, event)
@@ -230,6 +230,7 @@ class Node:
         counters = {
             **self.counters,
             **self._swim.counters,
+            "held_hints": self._swim.lines.evidence.hints.held,
             "dropped_tells": self._budget.dropped,
             "held_tells": self._budget.held,
             "refused_exchanges": self._exchanges.refused,

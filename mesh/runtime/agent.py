@@ -23,7 +23,7 @@ from mesh.core.address import Address
 from mesh.core.effects import Stop
 from mesh.core.events import Event
 from mesh.core.ids import format_id
-from mesh.core.lines import HungUp
+from mesh.core.lines import DatagramRefused, HungUp
 from mesh.node.commands import Leave
 from mesh.node.config import NodeConfig
 from mesh.node.node import Node
@@ -34,6 +34,7 @@ from mesh.runtime.datadir import DataDir, open_data_dir
 from mesh.runtime.deafness import Deafness
 from mesh.runtime.driver import Driver, Hands
 from mesh.runtime.endpoint import Endpoint, advertised_address, open_endpoint
+from mesh.runtime.errqueue import ErrorQueue, open_error_queue
 from mesh.runtime.eventlog import EventLog
 from mesh.runtime.executor import Executor
 from mesh.runtime.keystore import KeyStore, open_keys
@@ -143,12 +144,13 @@ class Agent:
         """Run until the node stops or is halted; nothing that it started is left then."""
         driver, say = self._driver, self._console.say
         deafness, reach = Deafness(), self._reach
-        udp = UdpSocket(endpoint.udp, deafness, reach=reach)
+        reports = self._error_queue(endpoint)
+        udp = UdpSocket(endpoint.udp, deafness, reach=reach, error_queue=reports)
         sealing = self._sealing
         send, take, dropped = sealing.between(udp.send, driver)
         listener = self._listener(endpoint, deafness)
         counters: list[Mapping[str, int]] = [reach.counters, udp.counters, listener.counters]
-        counters += (driver.counters, dropped)
+        counters += (driver.counters, dropped, reports.counters if reports else {})
         with ExitStack() as stack:
             stack.callback(udp.close)
             control = ControlServer(self._data.path, self._services(counters).table(), say)
@@ -189,7 +191,7 @@ class Agent:
                 nursery.start_soon(listener.run)
                 nursery.start_soon(asker.run)
                 nursery.start_soon(sealing.run)
-                nursery.start_soon(udp.receive, take)
+                nursery.start_soon(udp.receive, take, self._on_refused)
                 self._announce(endpoint)
                 stop = await driver.run()
                 nursery.cancel_scope.cancel()
@@ -208,6 +210,21 @@ class Agent:
         listener.on_hang_up = lambda source: self._driver.handle_line(HungUp(source))
         return listener
 
+    def _error_queue(self, endpoint: Endpoint) -> ErrorQueue | None:
+        """Return what tells of refused datagrams; None, and say so, where nothing does."""
+        if not self._settings.has_evidence:
+            self._console.say("without evidence, as asked: a crash is found by silence alone")
+        elif open_error_queue(endpoint.udp):
+            return ErrorQueue(endpoint.udp)
+        else:
+            self._console.say(
+                "this system does not tell which datagrams are refused: a crash is found by connections alone"
+            )
+        return None
+
+    def _on_refused(self, address: Address) -> None:
+        self._driver.handle_line(DatagramRefused(address))
+
     def _lifelines(self, nursery: trio.Nursery, listener: Listener, reach: Reach) -> LifelineKeeper:
         return LifelineKeeper(
             nursery,
@@ -216,6 +233,7 @@ class Agent:
             reach=reach,
             keep=listener.keep,
             hang_up=listener.hang_up,
+            try_line=listener.try_line,
         )
 
     def _services(self, counters: list[Mapping[str, int]]) -> Services:

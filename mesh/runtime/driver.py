@@ -44,7 +44,7 @@ TIMEOUT_BUGS_MAX: Final = 10
 BUGS_SAID_MAX: Final = 32
 
 
-LineEffect: TypeAlias = fx.OpenLifeline | fx.CloseLifeline | fx.KeepOpen | fx.HangUp
+LineEffect: TypeAlias = fx.OpenLifeline | fx.CloseLifeline | fx.KeepOpen | fx.TryLine | fx.HangUp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,7 +307,9 @@ class Driver:
                 hands.send(to, data)
             case fx.StartExchange():
                 hands.exchange(effect)
-            case fx.OpenLifeline() | fx.CloseLifeline() | fx.KeepOpen() | fx.HangUp():
+            case (
+                fx.OpenLifeline() | fx.CloseLifeline() | fx.KeepOpen() | fx.TryLine() | fx.HangUp()
+            ):
                 hands.keep_line(effect)
             case fx.Resolve(seed):
                 hands.resolve(seed)

@@ -1,7 +1,8 @@
 """Streams that are kept open for the sake of their end: those that this node opened, and those it was asked to keep.
 
-An own one is opened, its one request is answered, and then nothing is sent any more; what comes in on it
-is an error. Its end is reported at once. Those of others live in the listener, which reports their end.
+An own one is opened, its one request is answered, and then nothing is sent on it any more. What comes in is
+empty frames, by which its keeper tries whether this end is still there; anything else is an error. An empty
+frame says nothing, so it is not sealed. Its end is reported at once. Those of others live in the listener, which reports their end.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import trio
 from mesh.core import effects as fx
 from mesh.core.address import Address
 from mesh.core.lines import LineEvent, LineKept, LineLost
+from mesh.core.pace import Pace
 from mesh.errors import DecodeError, SealError
 from mesh.runtime.door import Door
 from mesh.runtime.driver import LineEffect
@@ -25,11 +27,15 @@ from mesh.wire.frames import FrameKind, FrameReader, exchange_body, frame, split
 OPEN_S: Final = 5.0
 """How long it may take until a lifeline is answered."""
 
+TRIALS_S: Final = 10.0
+TRIALS_BURST: Final = 100
+"""Empty frames are let pass at this pace; a keeper that sends more is hung up on."""
+
 _READ_BYTES: Final = 4_096
 
 
 class LifelineKeeper:
-    """Carries out the effects about lines. `keep` and `hang_up` are the listener's."""
+    """Carries out the effects about lines. `keep`, `hang_up` and `try_line` are the listener's."""
 
     def __init__(
         self,
@@ -40,6 +46,7 @@ class LifelineKeeper:
         reach: Reach,
         keep: Callable[[Address], None],
         hang_up: Callable[[Address], None],
+        try_line: Callable[[Address], None],
     ) -> None:
         self._nursery = nursery
         self._report = report
@@ -47,6 +54,7 @@ class LifelineKeeper:
         self._reach = reach
         self._keep = keep
         self._hang_up = hang_up
+        self._try_line = try_line
         self._open: dict[int, trio.CancelScope] = {}
 
     def carry_out(self, effect: LineEffect) -> None:
@@ -61,6 +69,8 @@ class LifelineKeeper:
                     scope_or_none.cancel()
             case fx.KeepOpen(source):
                 self._keep(source)
+            case fx.TryLine(source):
+                self._try_line(source)
             case fx.HangUp(source):
                 self._hang_up(source)
             case _:
@@ -103,6 +113,19 @@ class LifelineKeeper:
                 if kind is not FrameKind.REPLY:
                     return
             self._report(LineKept(effect.lifeline_id))
-            await stream.receive_some(_READ_BYTES)  # nothing comes but its end
+            await _wait_ended(stream, reader, bodies[1:])
         finally:
             stream.socket.close()
+
+
+async def _wait_ended(stream: trio.SocketStream, reader: FrameReader, bodies: list[bytes]) -> None:
+    """Return at the end of a lifeline, or when something comes that is no empty frame."""
+    trials = Pace(rate_s=TRIALS_S, burst=TRIALS_BURST)
+    while not any(bodies):
+        for _ in bodies:
+            if not trials.allows(trio.current_time()):
+                return
+        data = await stream.receive_some(_READ_BYTES)
+        if not data:
+            return
+        bodies = reader.feed(data)

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import errno
 import math
+import os
 import socket
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -26,7 +28,14 @@ from mesh.runtime.clock import Clock
 from mesh.runtime.deafness import Deafness
 from mesh.runtime.door import HELLOS_MAX, SEAL_BYTES_MAX, Door, Passage, PlainDoor
 from mesh.runtime.streams import FIRST_FRAME_BYTES_MAX
-from mesh.wire.frames import FrameKind, FrameReader, exchange_body, frame, split_exchange
+from mesh.wire.frames import (
+    EMPTY_FRAME,
+    FrameKind,
+    FrameReader,
+    exchange_body,
+    frame,
+    split_exchange,
+)
 from mesh.wire.packet import FRAME_BYTES_MAX
 
 OnRequest: TypeAlias = Callable[[Address, bytes], bytes]
@@ -180,6 +189,14 @@ class Listener:
         connection = self._kept.pop(source, None)
         if connection is not None:
             connection.scope.cancel()
+
+    def try_line(self, source: Address) -> None:
+        """Send an empty frame on a connection that is kept; if its other end is gone, that ends it."""
+        connection = self._kept.get(source)
+        if connection is None or connection.is_busy:
+            return
+        with suppress(OSError):  # its end is noticed by whoever reads from it
+            os.write(connection.stream.socket.fileno(), EMPTY_FRAME)
 
     async def _endure(self, error: OSError) -> None:
         self.counters["accept_errors"] += 1

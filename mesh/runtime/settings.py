@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from mesh.core.address import DEFAULT_PORT, Address, numeric_host, split_host_port
 from mesh.core.ids import NAME_CHARS_MAX, NodeId
@@ -17,6 +18,8 @@ from mesh.runtime.keystore import KEYS_NAME
 from mesh.runtime.reach import Reach
 from mesh.version import __version__
 from mesh.wire.records import Card, Metadata, encode_card
+
+EVIDENCE: Final = ("all", "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,9 @@ class AgentSettings:
     profile: str = "lan"
     """How patient membership is: local, lan or wan."""
 
+    evidence: str = "all"
+    """What a death is told by: all that a host has to say, or none of it but silence."""
+
     seeds: tuple[str, ...] = ()
     """Members to ask, as HOST or HOST:PORT; none: found a mesh, or return to the directory's own."""
 
@@ -62,8 +68,17 @@ class AgentSettings:
     def swim(self) -> SwimConfig:
         """Return the timings of membership. Raises ConfigError."""
         timings = profile(self.profile)
+        if self.evidence not in EVIDENCE:
+            raise ConfigError(f"evidence is one of {', '.join(EVIDENCE)}, found {self.evidence!r}")
+        if not self.has_evidence:
+            timings = replace(timings, lifeguard=replace(timings.lifeguard, lifelines=0))
         timings.check()
         return timings
+
+    @property
+    def has_evidence(self) -> bool:
+        """Say whether more than silence counts."""
+        return self.evidence != "none"
 
     def metadata(self) -> Metadata:
         """Return what is told to other members about this one."""

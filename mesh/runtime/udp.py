@@ -2,7 +2,8 @@
 
 Waiting for every packet is ten times slower than waiting once and reading until the socket is empty.
 Sending never waits: a datagram that the kernel will not take now is dropped and counted, as the
-network itself might have done. No error of a single packet ends the socket.
+network itself might have done. No error of a single packet ends the socket. What is said of datagrams that
+could not be delivered is in the error queue (`mesh.runtime.errqueue`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ import trio
 
 from mesh.core.address import Address, numeric_host
 from mesh.runtime.deafness import Deafness
+from mesh.runtime.errqueue import ErrorQueue
 from mesh.runtime.reach import Reach
 
 BATCH_MAX: Final = 64
 RECEIVE_BUFFER_BYTES: Final = 4 * 1024 * 1024
+SEND_TRIES_MAX: Final = 3
+"""A report about an earlier datagram makes a send fail in its place, once: so often it is tried."""
+
+_FULL: Final = frozenset({errno.EAGAIN, errno.ENOBUFS})
 _READ_BYTES: Final = 2_048  # more than a valid datagram has: a longer one is seen as oversized
 
 
@@ -32,10 +38,13 @@ class UdpSocket:
         deafness: Deafness | None = None,
         *,
         reach: Reach | None = None,
+        error_queue: ErrorQueue | None = None,
     ) -> None:
         self._reach = reach or Reach()
         self._sock = sock
         self._deafness = deafness or Deafness()
+        self._error_queue = error_queue
+        self._note_sent = None if error_queue is None else error_queue.note_sent
         self._is_v6 = sock.family == socket.AF_INET6
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
@@ -59,16 +68,41 @@ class UdpSocket:
         try:
             self._sock.sendto(data, (host, to.port))
         except OSError as error:
-            is_full = error.errno in {errno.EAGAIN, errno.ENOBUFS}
-            self.counters["dropped_send_full" if is_full else "dropped_send_error"] += 1
-            return
+            if not self._send_again(error, data, (host, to.port)):
+                return
+        if self._note_sent is not None:
+            self._note_sent((to, data))
         self.counters["sent_datagrams"] += 1
         self.counters["sent_datagram_bytes"] += len(data)
 
-    async def receive(self, take: Callable[[Address, bytes], None]) -> None:
-        """Hand every datagram that arrives to `take`, for ever."""
+    def _send_again(self, error: OSError, data: bytes, to: tuple[str, int]) -> bool:
+        """Try once more what failed perhaps in another's place; say whether it is sent, count it if not."""
+        tries_left = 0 if self._error_queue is None else SEND_TRIES_MAX - 1
+        while error.errno not in _FULL and tries_left:
+            tries_left -= 1
+            try:
+                self._sock.sendto(data, to)
+            except OSError as again:
+                error = again
+            else:
+                return True
+        is_full = error.errno in _FULL
+        self.counters["dropped_send_full" if is_full else "dropped_send_error"] += 1
+        return False
+
+    async def receive(
+        self,
+        take: Callable[[Address, bytes], None],
+        take_refusal: Callable[[Address], None] | None = None,
+    ) -> None:
+        """Hand every datagram that arrives to `take`, and who refuses one to `take_refusal`, for ever."""
+        queue = self._error_queue
         while True:
             await trio.lowlevel.wait_readable(self._sock)
+            refusing = queue.drain() if queue is not None else []
+            if take_refusal is not None and not self._deafness.is_on:
+                for address in refusing:
+                    take_refusal(address)
             for source, data in self._drain():
                 take(source, data)
 

@@ -66,23 +66,26 @@ class Exchanges:
         now_s = self._loop.now_s
         target = self._host_at(exchange.effect.to)
         asker = exchange.asker
-        if (
-            target is None
-            or not target.is_powered
-            or not self._network.passes(asker.index, target.index, is_stream=True)
-            or not self._network.passes(target.index, asker.index, is_stream=True)
-        ):
+        is_rejected = target is not None and self._network.rejects(asker.index, target.index)
+        if target is None or not (is_rejected or self._is_in_reach(asker, target)):
             self._retry(exchange, self._connect, exchange)
             return
         knocked_s = self._network.stream_arrival(now_s, asker.index, target.index)
         opened_s = self._network.stream_arrival(knocked_s, target.index, asker.index)
-        if target.node is None:
+        if target.node is None or is_rejected:
             refusal = TransportError("refused the connection", errno.ECONNREFUSED)
             self._loop.schedule(opened_s, self._deliver, (exchange, refusal))
             return
         exchange.target_session = target.session
         arrival_s = self._network.stream_arrival(opened_s, asker.index, target.index)
         self._loop.schedule(arrival_s, self._arrive, (exchange, target))
+
+    def _is_in_reach(self, asker: Host, target: Host) -> bool:
+        passes = self._network.passes
+        there_and_back = passes(asker.index, target.index, is_stream=True) and passes(
+            target.index, asker.index, is_stream=True
+        )
+        return target.is_powered and there_and_back
 
     def _arrive(self, item: tuple[_Exchange, Host]) -> None:
         exchange, target = item

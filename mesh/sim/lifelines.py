@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, assert_never
 
 from mesh.core.address import Address
-from mesh.core.effects import OpenLifeline
+from mesh.core.effects import CloseLifeline, HangUp, KeepOpen, OpenLifeline, TryLine
 from mesh.core.lines import HungUp, LineEvent, LineKept, LineLost
 from mesh.sim.host import Host
 from mesh.sim.loop import Loop
@@ -52,6 +52,24 @@ class SimLifelines:
         self._by_source: dict[Address, _Line] = {}
         self._last = 0
 
+    def carry_out(
+        self, host: Host, effect: OpenLifeline | CloseLifeline | KeepOpen | TryLine | HangUp
+    ) -> None:
+        """Carry out one effect of a host's node."""
+        match effect:
+            case OpenLifeline():
+                self.open(host, effect)
+            case CloseLifeline(lifeline_id):
+                self.close(host, lifeline_id)
+            case KeepOpen():
+                pass  # it was when the request was answered
+            case TryLine(source):
+                self.try_line(host, source)
+            case HangUp(source):
+                self.hang_up(source)
+            case _:
+                assert_never(effect)
+
     def open(self, subject: Host, effect: OpenLifeline) -> None:
         """Carry out one `OpenLifeline`: two round trips until it is answered."""
         self._last += 1
@@ -61,11 +79,16 @@ class SimLifelines:
         self._by_id[subject.index, subject.session, effect.lifeline_id] = line
         target = self._host_at(effect.to)
         now_s = self._loop.now_s
-        if target is None or not target.is_powered or not self._both_ways(subject, target):
+        is_rejected = target is not None and self._network.rejects(subject.index, target.index)
+        if (
+            target is None
+            or not target.is_powered
+            or not (is_rejected or self._both_ways(subject, target))
+        ):
             self._loop.schedule(now_s + _GIVE_UP_S, self._lose, line)
             return
         opened_s = self._network.stream_arrival(now_s, subject.index, target.index)
-        if target.node is None:
+        if target.node is None or is_rejected:
             refused_s = self._network.stream_arrival(opened_s, target.index, subject.index)
             self._loop.schedule(refused_s, self._lose, line)
             return
@@ -79,6 +102,27 @@ class SimLifelines:
         line = self._by_id.pop((subject.index, subject.session, lifeline_id), None)
         if line is not None:
             self._tell_observer(line)
+
+    def try_line(self, observer: Host, source: Address) -> None:
+        """Carry out one `TryLine`: a host that runs resets a stream whose end it does not have."""
+        line = self._by_source.get(source)
+        if line is None:
+            return
+        if self._network.rejects(observer.index, line.subject.index):
+            # The firewall resets this end alone; the other finds out when it is tried from there.
+            there_s = self._network.stream_arrival(
+                self._loop.now_s, observer.index, line.subject.index
+            )
+            back_s = self._network.stream_arrival(there_s, line.subject.index, observer.index)
+            self._loop.schedule(back_s, self._hung_up, line)
+            return
+        if self._is_subject_there(line):
+            return
+        if line.subject.is_powered and self._both_ways(observer, line.subject):
+            at_s = self._network.stream_arrival(
+                self._loop.now_s, observer.index, line.subject.index
+            )
+            self._loop.schedule(at_s, self._tell_observer, line)
 
     def hang_up(self, source: Address) -> None:
         """Carry out one `HangUp`."""

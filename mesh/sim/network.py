@@ -1,7 +1,8 @@
 """What lies between the hosts: delay, loss, copies, disorder, clogs and cuts, all from one seed.
 
 A datagram is delayed by a fixed part and an exponential rest, which also reorders; it may be lost or
-come twice. A *cut* lets nothing pass from one set of hosts to another (two cuts make a partition).
+come twice. A *cut* lets nothing pass from one set of hosts to another (two cuts make a partition),
+and may refuse whoever tries, as a firewall that rejects does.
 A *clog* holds everything that a host sends, and lets it go at once when it ends.
 
 Each sender and purpose draws from a stream of its own, so that one more packet of one host does not
@@ -13,7 +14,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from mesh.core.rng import stream
@@ -40,11 +41,15 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Nothing passes from `senders` to `receivers` (indices of hosts); `is_of_streams`: datagrams do."""
+    """Nothing passes from `senders` to `receivers` (indices of hosts); `is_of_streams`: datagrams do.
+
+    `rejects`: whoever tries is told so, as by a port that nobody holds.
+    """
 
     senders: frozenset[int]
     receivers: frozenset[int]
     is_of_streams: bool = False
+    rejects: bool = False
 
 
 class Network:
@@ -78,10 +83,29 @@ class Network:
         self._cuts.append(made)
         return made
 
+    def reject(self, some: Iterable[int], others: Iterable[int]) -> Cut:
+        """Let nothing pass between some hosts and others until the cut is mended, and refuse whoever tries.
+
+        What a refusal says gets through, whatever else does not.
+        """
+        some, others = frozenset(some), frozenset(others)
+        made = Cut(some, others, rejects=True)
+        self._cuts += [made, replace(made, senders=others, receivers=some)]
+        return made
+
+    def rejects(self, sender: int, receiver: int) -> bool:
+        """Say whether what one host sends to the other is refused on the way just now."""
+        return any(
+            cut.rejects and sender in cut.senders and receiver in cut.receivers
+            for cut in self._cuts
+        )
+
     def mend(self, cut: Cut) -> None:
         """Take a cut back; nothing happens if it was mended before."""
         if cut in self._cuts:
             self._cuts.remove(cut)
+            if cut.rejects:
+                self._cuts.remove(replace(cut, senders=cut.receivers, receivers=cut.senders))
 
     def clog(self, sender: int, until_s: float) -> None:
         """Hold all that `sender` sends before `until_s`, until then."""

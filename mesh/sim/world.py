@@ -9,6 +9,7 @@ Source: a cooperative simulation of unmodified nodes follows madsim and TigerBee
 from __future__ import annotations
 
 import ipaddress
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TextIO, assert_never
@@ -27,6 +28,7 @@ from mesh.sim.host import INBOX_DATAGRAMS_MAX, Clock, Host, HostSpec, NodeFactor
 from mesh.sim.lifelines import SimLifelines
 from mesh.sim.loop import Loop
 from mesh.sim.network import Network
+from mesh.sim.refusals import Refusals
 from mesh.sim.runs import Runs, Workload, instant_success
 from mesh.sim.trace import Kind, Trace
 from mesh.sim.wakes import Wakes
@@ -96,6 +98,7 @@ class World:
         self.lifelines = SimLifelines(
             self.loop, network, self._by_address.get, self._on_request, self._on_line
         )
+        self.refusals = Refusals(self.loop, network, self._on_line)
         self._runs = Runs(self.loop, workload, self._on_process)
         self._wakes = Wakes(self.loop, self.hosts, self._on_deadline)
 
@@ -137,6 +140,8 @@ class World:
         host.is_powered = power
         self.lifelines.end_session(host, ended, is_told=power)
         host.exchanges.clear()
+        waiting = [item for item in host.inbox if item[0] != self._receive]
+        host.inbox = deque(waiting)  # datagrams that were taken go unread, and nobody hears of it
         self._empty_inbox(host)
 
     def lose_disk(self, host: Host) -> None:
@@ -204,7 +209,10 @@ class World:
     def _receive(self, packet: tuple[Address, Address, bytes, int]) -> None:
         source, to, data, era = packet
         host = self._by_address.get(to)
-        if host is None or host.node is None or era != self.network.era:
+        if host is None or era != self.network.era:
+            return
+        if host.node is None:
+            self.refusals.refuse(self._by_address.get(source), host, to)
             return
         if not host.takes_messages:
             if host.datagrams_waiting >= INBOX_DATAGRAMS_MAX:
@@ -312,8 +320,11 @@ class World:
         target = self._by_address.get(to)
         if target is not None and target.is_powered:
             packet = (host.spec.address, to, data, self.network.era)
-            for arrival_s in self.network.datagram_arrivals(now_s, host.index, target.index):
+            arrivals = self.network.datagram_arrivals(now_s, host.index, target.index)
+            for arrival_s in arrivals:
                 self.loop.schedule(arrival_s, self._receive, packet)
+            if not arrivals and self.network.rejects(host.index, target.index):
+                self.refusals.reject(host, target, to)
 
     def _act(self, host: Host, effect: fx.Effect) -> None:
         now_s = self.loop.now_s
@@ -323,8 +334,11 @@ class World:
             case fx.StartExchange():
                 self.trace.record(now_s, host.index, Kind.ASK, effect.data)
                 self._exchanges.start(host, effect)
-            case fx.OpenLifeline() | fx.CloseLifeline() | fx.KeepOpen() | fx.HangUp():
-                self._keep_line(host, effect)
+            case (
+                fx.OpenLifeline() | fx.CloseLifeline() | fx.KeepOpen() | fx.TryLine() | fx.HangUp()
+            ):
+                self._note(host, Kind.KEEP, effect)
+                self.lifelines.carry_out(host, effect)
             case fx.Emit():
                 self._emit(host, effect.event)
             case fx.Persist():
@@ -349,17 +363,6 @@ class World:
                 self.crash(host)
             case _:
                 assert_never(effect)
-
-    def _keep_line(
-        self, host: Host, effect: fx.OpenLifeline | fx.CloseLifeline | fx.KeepOpen | fx.HangUp
-    ) -> None:
-        self._note(host, Kind.KEEP, effect)
-        if isinstance(effect, fx.OpenLifeline):
-            self.lifelines.open(host, effect)
-        elif isinstance(effect, fx.CloseLifeline):
-            self.lifelines.close(host, effect.lifeline_id)
-        elif isinstance(effect, fx.HangUp):
-            self.lifelines.hang_up(effect.source)
 
     def _run(self, host: Host, effect: fx.StartProcess | fx.ReadOutput | fx.StopProcess) -> None:
         if isinstance(effect, fx.ReadOutput):

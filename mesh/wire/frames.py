@@ -68,6 +68,10 @@ def frame(body: bytes) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
+EMPTY_FRAME: Final = frame(b"")
+"""What a stream can carry without saying anything."""
+
+
 def exchange_body(exchange_id: int, kind: FrameKind, packet: bytes) -> bytes:
     """Return the body of a frame for one half of an exchange."""
     return _EXCHANGE.pack(exchange_id, kind) + packet

@@ -89,6 +89,14 @@ class Seen(IntFlag):
     REFUSED = 2
     """Its host says that nobody listens there: no process, or a firewall that says so."""
 
+    REJECTED = 4
+    """Its host says so of its port for datagrams: as above, and easier to forge."""
+
+    @property
+    def is_refused(self) -> bool:
+        """Say whether the host refuses, in either way."""
+        return bool(self & (Seen.REFUSED | Seen.REJECTED))
+
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
@@ -277,7 +285,7 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
             ("boot", _boot),
             ("incarnation", _incarnation),
             ("accuser", _id),
-            ("seen", s.uint(2)),
+            ("seen", s.uint(3)),
         ),
     ),
     6: (

@@ -62,7 +62,16 @@ def cut_in_silence(form: Form) -> Outcome:
 
 def cut_with_refusals(form: Form) -> Outcome:
     """As above, and whoever tries is refused: a reset, or an unreachable port."""
-    return _cut_between_halves(form, "REJECT", form.fault_s)
+    with Site(form.profile) as site:
+        since_ns = time.time_ns()
+        outcome = _cut_and_heal(site, form, "REJECT", form.fault_s)
+        first: dict[tuple[str, str], str] = {}
+        for event in site.events("dead", since_ns):
+            first.setdefault((event["observer"], event["member"]), event["cause"])
+        for half, other in (HALVES, HALVES[::-1]):
+            across = {pair: first.get(pair) for pair in itertools.product(half, other)}
+            assert set(across.values()) == {"crashed"}, f"{across}{site.story()}"
+        return outcome
 
 
 def long_cut(form: Form) -> Outcome:
@@ -232,14 +241,18 @@ ALL = (
 
 def _cut_between_halves(form: Form, how: How, fault_s: float) -> Outcome:
     with Site(form.profile) as site:
-        since_ns = time.time_ns()
-        began = time.monotonic()
-        site.ground.cut(*HALVES, how)
-        site.wait_apart(HALVES, START_TIMEOUT_S)
-        time.sleep(max(0.0, fault_s - (time.monotonic() - began)))
-        site.ground.heal()
-        healed_s = site.wait_one(HEALED_WITHIN_S, form.hold_s)
-        return Outcome(healed_s, _accused_by_own_half(site, since_ns))
+        return _cut_and_heal(site, form, how, fault_s)
+
+
+def _cut_and_heal(site: Site, form: Form, how: How, fault_s: float) -> Outcome:
+    since_ns = time.time_ns()
+    began = time.monotonic()
+    site.ground.cut(*HALVES, how)
+    site.wait_apart(HALVES, START_TIMEOUT_S)
+    time.sleep(max(0.0, fault_s - (time.monotonic() - began)))
+    site.ground.heal()
+    healed_s = site.wait_one(HEALED_WITHIN_S, form.hold_s)
+    return Outcome(healed_s, _accused_by_own_half(site, since_ns))
 
 
 def _after_restart(site: Site, form: Form) -> Outcome:

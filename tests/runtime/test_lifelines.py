@@ -9,14 +9,16 @@ from contextlib import asynccontextmanager
 
 import pytest
 import trio
+import trio.testing
 
 from mesh.core.address import Address
-from mesh.core.effects import CloseLifeline, HangUp, KeepOpen, OpenLifeline
+from mesh.core.effects import CloseLifeline, HangUp, KeepOpen, OpenLifeline, TryLine
 from mesh.core.lines import HungUp, LineEvent, LineKept, LineLost
 from mesh.runtime.door import PlainDoor
-from mesh.runtime.lifelines import LifelineKeeper
+from mesh.runtime.lifelines import TRIALS_BURST, LifelineKeeper
 from mesh.runtime.listener import Listener, ListenLimits
 from mesh.runtime.reach import Reach
+from mesh.wire.frames import frame
 from tests.runtime.peers import HOST, listening
 
 ALONE_S = 0.3
@@ -42,6 +44,7 @@ class Ends:
             reach=Reach(),
             keep=self.listener.keep,
             hang_up=self.listener.hang_up,
+            try_line=self.listener.try_line,
         )
 
     def _on_request(self, source: Address, data: bytes) -> bytes:
@@ -84,6 +87,39 @@ async def test_lifeline_outlives_every_limit_of_silence_and_is_counted_as_no_str
         await pair.until(LineKept(1))
         await trio.sleep(100 * ALONE_S)
         assert pair.seen == [LineKept(1)]
+
+
+async def test_lifeline_that_is_tried_stays_and_says_nothing() -> None:
+    async with ends() as pair:
+        pair.keeper.carry_out(OpenLifeline(1, pair.address, b"me"))
+        await pair.until(LineKept(1))
+        assert pair.source is not None
+        for _ in range(TRIALS_BURST // 2):
+            pair.keeper.carry_out(TryLine(pair.source))
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert pair.seen == [LineKept(1)]
+        pair.keeper.carry_out(HangUp(pair.source))
+        await pair.until(LineLost(1))
+
+
+async def test_line_that_nobody_keeps_is_not_tried() -> None:
+    async with ends() as pair:
+        pair.keeper.carry_out(TryLine(Address(HOST, 9)))
+        assert pair.seen == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [frame(b"x"), frame(b"") * (2 * TRIALS_BURST), b"\xff" * 8],
+    ids=["word", "flood", "garbage"],
+)
+async def test_keeper_that_sends_anything_but_a_few_empty_frames_is_hung_up_on(data: bytes) -> None:
+    async with ends() as pair:
+        pair.keeper.carry_out(OpenLifeline(1, pair.address, b"me"))
+        await pair.until(LineKept(1))
+        (connection,) = pair.listener._kept.values()
+        await connection.stream.send_all(data)
+        await pair.until(LineLost(1))
 
 
 async def test_end_at_the_asking_side_is_told_to_the_other_at_once() -> None:

@@ -206,7 +206,7 @@ def missed(seed: int) -> list[Violation]:
     network = stage.world.network
     victim, *rest = stage.hosts
     observers, informed = rest[:3], rest[3:]
-    stage.world.crash(victim)
+    stage.world.crash(victim, power=False)  # its host would tell them, too
     cut = network.cut(range(40), [host.index for host in observers])
     for host in informed:
         stage.tell(host, victim, informed[0] if host is not informed[0] else rest[4], Cause.CRASHED)

@@ -64,6 +64,7 @@ EFFECTS = {
     "OpenLifeline",
     "CloseLifeline",
     "KeepOpen",
+    "TryLine",
     "HangUp",
     "Resolve",
     "Persist",

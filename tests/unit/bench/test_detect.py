@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,9 @@ from mesh.bench.joining import await_whole
 from mesh.bench.mesh_nodes import MeshNodes
 from mesh.bench.records import Record
 from mesh.bench.sightings import Sight, Sighting
+from mesh.cli.bench import settings_of
+from mesh.cli.main import build_parser
+from mesh.fleet.fleet import Fleet, NodeProcess
 
 
 class Told:
@@ -144,3 +149,35 @@ def test_no_round_is_played_when_nobody_is_left(
     assert record.rounds == []
     assert told.tasks == ["mesh: starting 2 members"]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "about", "options"),
+    [
+        ((), "Mesh [^ ]*, lan", ("--evidence", "all")),
+        (("--evidence", "none"), "Mesh [^ ]*, lan, evidence none", ("--evidence", "none")),
+    ],
+)
+def test_evidence_is_passed_on_to_every_node(
+    words: tuple[str, ...],
+    about: str,
+    options: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parser, _ = build_parser()
+    settings = settings_of(parser.parse_args(["bench", "detect", "--nodes", "2", *words]))
+    assert settings.to_json()["evidence"] == options[1]
+    started: list[tuple[str, ...]] = []
+
+    def launch(_fleet: Fleet, _name: str, *arguments: str, bind: str) -> NodeProcess:
+        started.append(arguments)
+        raise BenchError(f"not at {bind}")
+
+    monkeypatch.setattr(Fleet, "launch", launch)
+    with ExitStack() as stack:
+        (nodes,) = driver._contestants(settings, stack)
+        assert re.fullmatch(about, nodes.about)
+        for seed, seeds in ((None, ()), ("n01", (nodes.address("n01"),))):
+            with pytest.raises(BenchError):
+                nodes.spawn("n02", seed)
+            assert started.pop() == (*options, *seeds)

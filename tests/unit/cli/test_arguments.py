@@ -100,6 +100,7 @@ def test_port_zero_is_for_binding_only() -> None:
         ("join --bind nowhere:x", r"mesh: --bind: a port .*, found 'nowhere:x'; write .*"),
         ("join host:99999", r"mesh: SEED: a port .*, found 'host:99999'; write .*"),
         ("join --profile fast", r"mesh: a profile is one of local, lan, wan, found 'fast'.*"),
+        ("join --evidence some", r"mesh: evidence is one of all, none, found 'some'.*"),
         ("sim --seeds 9..1", r"mesh: --seeds expects FIRST..LAST, found '9..1'; write .*"),
         ("demo /nowhere/at/all", r"mesh: DIR is a directory .* found none at '/nowhere/at/all'"),
     ],

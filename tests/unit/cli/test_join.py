@@ -47,3 +47,11 @@ def test_node_with_a_key_given_or_kept_listens_everywhere(join: SettingsOf, tmp_
 
 def test_what_the_user_says_counts_with_a_key_too(join: SettingsOf) -> None:
     assert join("--key", "mesh.key", "--bind", "127.0.0.1:0").bind == ("127.0.0.1", 0)
+
+
+def test_evidence_may_be_left_to_silence_alone(join: SettingsOf) -> None:
+    assert join().has_evidence
+    assert join().swim().lifeguard.lifelines > 0
+    plain = join("--evidence", "none")
+    assert not plain.has_evidence
+    assert plain.swim().lifeguard.lifelines == 0

@@ -3,73 +3,37 @@
 from __future__ import annotations
 
 import errno
-import random
 
 import pytest
 
 from mesh.core.address import Address
-from mesh.core.effects import Emit, HangUp, KeepOpen, SendDatagram
-from mesh.core.ids import MeshId, low32
-from mesh.core.lines import HungUp
-from mesh.core.requests import Ask, Outgoing
+from mesh.core.effects import Emit, HangUp, TryLine
+from mesh.core.requests import Ask
 from mesh.errors import TransportError
-from mesh.membership.identity import Identity
-from mesh.membership.profile import lan
-from mesh.membership.swim import Swim
-from mesh.wire.packet import Packet, decode_packet
-from mesh.wire.records import Cause, State, Vitals
-from mesh.wire.swim_messages import Ack, Alive, Left, Lifeline, LifelineKept, Ping, Seen, Suspect
-from tests.unit.membership.pump import address, card, card_bytes, node_id
-
-MESH = MeshId(7)
-BOTH = int(Seen.CLOSED | Seen.REFUSED)
-REFUSAL = TransportError("refused", errno.ECONNREFUSED)
-LINE = Address("10.0.0.9", 40_000)
-
-
-class Observer:
-    """Host 1 in a mesh of `size`; host 2 is whom it observes."""
-
-    def __init__(self, size: int = 3) -> None:
-        self.swim = Swim(config=lan(), identity=Identity(card(1), MESH), rng=random.Random(1))
-        self.swim.start(0.0, is_founder=False)
-        for number in range(2, size + 1):
-            self.hears(0.0, number, Alive(card_bytes(number)))
-        self.swim.take_changes()
-        assert self.keeps(Lifeline(1)) == LifelineKept()
-
-    def hears(self, now: float, sender: int, *messages: object) -> list[Outgoing]:
-        packet = Packet(MESH, node_id(sender), messages)
-        return self.swim.handle_packet(now, address(sender), packet)
-
-    def keeps(self, message: Lifeline, source: Address = LINE) -> LifelineKept | None:
-        reply = self.swim.lines.evidence.on_lifeline(node_id(2), source, message)
-        kept = [output for output in self.swim.handle_timeout(0.0) if isinstance(output, KeepOpen)]
-        assert kept == ([KeepOpen(source)] if reply else [])
-        return reply
-
-    def hang_up(self, now: float = 1.0, source: Address = LINE) -> list[Ask]:
-        self.swim.lines.handle(now, HungUp(source))
-        return [output for output in self.swim.handle_timeout(now) if isinstance(output, Ask)]
-
-    def answers(self, now: float, ask: Ask, reply: Packet | Exception) -> list[Outgoing]:
-        return self.swim.handle_reply(now, ask.tag, reply)
-
-    @property
-    def state(self) -> tuple[State, Cause]:
-        member = self.swim.table.get(node_id(2))
-        assert member is not None
-        return member.state, member.cause
-
-
-def suspicions(outputs: list[Outgoing]) -> set[Suspect]:
-    packets = [decode_packet(o.data) for o in outputs if isinstance(o, SendDatagram)]
-    return {m for packet in packets for m in packet.messages if isinstance(m, Suspect)}
-
-
-def ack(boot: int = 1, number: int = 2) -> Packet:
-    message = Ack(0, node_id(0) if number == 0 else node_id(number), low32(boot), Vitals(1, 0))
-    return Packet(MESH, node_id(number), (message,))
+from mesh.membership.evidence import AGAIN_S
+from mesh.wire.packet import Packet
+from mesh.wire.records import Cause, State
+from mesh.wire.swim_messages import (
+    Alive,
+    Dead,
+    Left,
+    Lifeline,
+    LifelineKept,
+    Ping,
+    Seen,
+    Suspect,
+)
+from tests.unit.membership.observer import (
+    BOTH,
+    LINE,
+    REFUSAL,
+    Observer,
+    ack,
+    asks,
+    pings,
+    suspicions,
+)
+from tests.unit.membership.pump import address, card_bytes, node_id
 
 
 def test_end_of_a_lifeline_is_asked_about_over_tcp_and_accuses_nobody_yet() -> None:
@@ -142,10 +106,11 @@ def test_connection_that_broke_is_asked_again_and_not_for_ever() -> None:
     assert observer.state[0] is State.SUSPECT
 
 
-def test_member_that_could_not_be_asked_is_not_suspected_for_it() -> None:
+@pytest.mark.parametrize("number", [None, errno.EMFILE, errno.ENOBUFS])
+def test_member_that_could_not_be_asked_is_not_suspected_for_it(number: int | None) -> None:
     observer = Observer(size=2)
     (ask,) = observer.hang_up()
-    observer.answers(1.0, ask, TransportError("was not asked: all connections are busy"))
+    observer.answers(1.0, ask, TransportError("was not asked", number))
     assert observer.state[0] is State.ALIVE
 
 
@@ -163,11 +128,83 @@ def test_one_witness_however_often_is_one_vantage_point() -> None:
     assert observer.state[0] is State.SUSPECT
 
 
-def test_member_that_observes_nobody_believes_two_witnesses() -> None:
+def test_member_that_does_not_observe_the_subject_believes_two_witnesses() -> None:
     observer = Observer(size=5)
-    observer.hears(1.0, 3, Suspect(node_id(2), 1, 0, node_id(3), BOTH))
-    observer.hears(1.0, 4, Suspect(node_id(2), 1, 0, node_id(4), BOTH))
+    observer.hears(1.0, 3, Suspect(node_id(4), 1, 0, node_id(3), BOTH))
+    observer.hears(1.0, 5, Suspect(node_id(4), 1, 0, node_id(5), BOTH))
+    assert observer.state_of(4) == (State.DEAD, Cause.CRASHED)
+
+
+def test_who_keeps_the_lifeline_believes_two_witnesses_only_if_refused_itself() -> None:
+    observer = Observer(size=5)
+    outputs = observer.hears(1.0, 3, Suspect(node_id(2), 1, 0, node_id(3), BOTH))
+    outputs += observer.hears(1.0, 4, Suspect(node_id(2), 1, 0, node_id(4), BOTH))
+    assert observer.state[0] is State.SUSPECT
+    (ask,) = asks(outputs)
+    assert TryLine(LINE) in outputs
+    observer.answers(1.1, ask, REFUSAL)
     assert observer.state == (State.DEAD, Cause.CRASHED)
+
+
+def test_verdict_on_whose_lifeline_is_kept_is_a_suspicion_until_it_was_looked_into() -> None:
+    observer = Observer(size=5)
+    outputs = observer.hears(1.0, 3, Dead(node_id(2), 1, 0, Cause.CRASHED, node_id(3)))
+    assert observer.state[0] is State.SUSPECT
+    assert pings(outputs) == [address(2)]
+    outputs = observer.refused(1.1)
+    assert observer.state == (State.DEAD, Cause.CRASHED)
+    events = [output.event for output in outputs if isinstance(output, Emit)]
+    assert [event.evidence for event in events if event.state == "dead"] == [
+        ("its port refuses datagrams, as host-1 saw", "declared dead by host-3")
+    ]
+
+
+def test_verdict_on_whose_lifeline_is_kept_and_who_answers_is_not_believed() -> None:
+    observer = Observer(size=5)
+    outputs = observer.hears(1.0, 3, Dead(node_id(2), 1, 0, Cause.CRASHED, node_id(3)))
+    (ask,) = asks(outputs)
+    observer.answers(1.1, ask, ack())
+    assert observer.state[0] is State.SUSPECT
+    observer.hears(1.2, 2, Alive(card_bytes(2, incarnation=1)))
+    assert observer.state_of(2)[0] is State.ALIVE
+
+
+@pytest.mark.parametrize(
+    ("number", "cause"), [(2, Cause.ENDED), (4, Cause.CRASHED)], ids=["proof", "not observed"]
+)
+def test_other_verdicts_are_believed_as_ever(number: int, cause: Cause) -> None:
+    observer = Observer(size=5)
+    observer.hears(1.0, 3, Dead(node_id(number), 1, 0, cause, node_id(3)))
+    assert observer.state_of(number) == (State.DEAD, cause)
+
+
+def test_session_that_refuted_a_crash_is_left_to_silence_for_a_while() -> None:
+    observer = Observer(size=5)
+
+    def witnesses(now: float, incarnation: int) -> None:
+        for number in (3, 5):
+            suspect = Suspect(node_id(4), 1, incarnation, node_id(number), BOTH)
+            observer.hears(now, number, suspect)
+
+    witnesses(1.0, 0)
+    assert observer.state_of(4) == (State.DEAD, Cause.CRASHED)
+    observer.hears(1.1, 4, Alive(card_bytes(4, incarnation=1)))
+    assert observer.state_of(4)[0] is State.ALIVE
+    witnesses(2.0, 1)
+    assert observer.state_of(4)[0] is State.SUSPECT
+    observer.hears(3.0, 4, Alive(card_bytes(4, incarnation=2)))
+    witnesses(1.0 + AGAIN_S, 2)
+    assert observer.state_of(4) == (State.DEAD, Cause.CRASHED)
+
+
+def test_next_session_of_one_that_crashed_is_believed_to_crash_as_well() -> None:
+    observer = Observer(size=5)
+    for boot in (1, 2):
+        observer.hears(float(boot), 4, Alive(card_bytes(4, boot=boot)))
+        for number in (3, 5):
+            suspect = Suspect(node_id(4), boot, 0, node_id(number), BOTH)
+            observer.hears(float(boot), number, suspect)
+        assert observer.state_of(4) == (State.DEAD, Cause.CRASHED)
 
 
 def test_lifeline_of_another_session_of_a_stranger_or_of_somebody_gone_is_not_kept() -> None:
@@ -198,3 +235,11 @@ def test_end_of_a_lifeline_of_an_earlier_session_means_nothing() -> None:
     observer = Observer()
     observer.hears(1.0, 2, Alive(card_bytes(2, boot=2)))
     assert observer.hang_up(1.1) == []
+
+
+def test_what_a_witness_said_first_may_come_last() -> None:
+    observer = Observer(size=5)
+    observer.hears(1.0, 3, Suspect(node_id(4), 1, 0, node_id(3), BOTH))
+    observer.hears(1.1, 3, Suspect(node_id(4), 1, 0, node_id(3), int(Seen.REFUSED)))
+    observer.hears(1.2, 5, Suspect(node_id(4), 1, 0, node_id(5), int(Seen.REFUSED)))
+    assert observer.state_of(4) == (State.DEAD, Cause.CRASHED)

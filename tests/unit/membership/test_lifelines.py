@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import random
 
-from mesh.core.effects import CloseLifeline
+from mesh.core.effects import CloseLifeline, Emit
+from mesh.core.events import EventKind
 from mesh.core.ids import MeshId
 from mesh.core.lines import LineKept, LineLost
 from mesh.core.requests import Dial, Outgoing
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.identity import Identity
-from mesh.membership.lifelines import AGAIN_S, LOOK_S, RETRY_S, RETRY_S_MAX, Lifelines
+from mesh.membership.lifelines import (
+    AGAIN_S,
+    FAILURES_SAID,
+    LOOK_S,
+    RETRY_S,
+    RETRY_S_MAX,
+    Lifelines,
+)
 from mesh.membership.observers import Observers, observers_of
 from mesh.membership.outbox import Outbox
 from mesh.membership.table import MemberTable
@@ -102,12 +110,40 @@ def test_lifeline_that_comes_to_nothing_is_tried_ever_more_rarely() -> None:
         due = stage.lines.next_deadline()
         assert due is not None
         pauses.append(due - lost_at)
-        (dial,) = stage.run(due - stage.now)
-        assert isinstance(dial, Dial)
+        (dial,) = [effect for effect in stage.run(due - stage.now) if isinstance(effect, Dial)]
         lifeline_id = dial.lifeline_id
     assert RETRY_S / 2 <= pauses[0] <= RETRY_S * 1.5
     assert max(pauses) <= RETRY_S_MAX * 1.5
     assert pauses[-1] >= RETRY_S_MAX / 2
+
+
+def complaints(asked: list[Outgoing]) -> list[str]:
+    events = [effect.event for effect in asked if isinstance(effect, Emit)]
+    return [event.detail for event in events if event.kind is EventKind.WARN]
+
+
+def test_that_no_lifeline_can_be_kept_is_said_once_and_in_plain_words() -> None:
+    stage = Stage(2)
+    lines, said = stage.dialled(), list[str]()
+    for _ in range(2 * FAILURES_SAID):
+        for lifeline_id in lines.values():
+            stage.lines.handle(stage.now, LineLost(lifeline_id))
+        asked = stage.run(RETRY_S_MAX * 2)
+        said += complaints(asked)
+        lines = {_number(dial): dial.lifeline_id for dial in asked if isinstance(dial, Dial)}
+    (text,) = said
+    assert text.startswith("none of 2 members keeps a TCP connection of this node open")
+
+
+def test_one_lifeline_that_is_kept_leaves_nothing_to_complain_of() -> None:
+    stage = Stage(2)
+    kept, broken = stage.dialled().values()
+    stage.lines.handle(stage.now, LineKept(kept))
+    for _ in range(2 * FAILURES_SAID):
+        stage.lines.handle(stage.now, LineLost(broken))
+        asked = stage.run(RETRY_S_MAX * 2)
+        assert complaints(asked) == []
+        (broken,) = [dial.lifeline_id for dial in asked if isinstance(dial, Dial)]
 
 
 def test_observer_that_dies_is_replaced_by_the_next_in_rank_and_its_lifeline_closed() -> None:
