@@ -44,4 +44,3 @@ class Case:
     def all_seen(self, own_id: NodeId) -> dict[NodeId, Seen]:
         """Return what each vantage point has seen."""
         return {**self.witnesses, own_id: self.seen} if self.seen else dict(self.witnesses)
-
