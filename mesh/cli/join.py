@@ -107,7 +107,10 @@ def _add_network(join: Parser) -> None:
         metavar="HOST:PORT",
         type=network_address("--advertise"),
         default=None,
-        help="what others are told to send to (default: what is bound)",
+        help=(
+            "what others are told to send to, whatever becomes of this host's addresses (default: what is bound; of "
+            "all addresses the one that faces the members, another when that changes)"
+        ),
     )
     join.add_argument(
         "--key",

@@ -48,6 +48,7 @@ class EvidenceKind(StrEnum):
     FORGET_ASKED = "forget_asked"  # somebody asked to forget it
     NEW_SESSION = "new_session"  # it is back as a new process
     SAME_SESSION = "same_session"  # it is back as the process that it was
+    MOVED = "moved"  # it was at another address before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ WORDS: Final[dict[Kind, str]] = {
     Kind.FORGET_ASKED: "asked for at {0}",
     Kind.NEW_SESSION: "a new process, session {0}",
     Kind.SAME_SESSION: "the same process: it was not dead, or could not be reached",
+    Kind.MOVED: "it was at {0} before",
 }
 
 SEEN: Final[dict[Seen, Kind]] = {

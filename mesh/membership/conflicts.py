@@ -2,8 +2,9 @@
 
 Nobody is removed for it. Of two members at one address the one that is not there is found silent soon;
 that is how a host that lost its disk replaces itself. If it lasts, two hosts advertise one address. And a
-session that names a second address is two processes with copies of one data directory: one identity, whose
-later card counts, until they hear of each other and stop.
+session that names two addresses at a time is two processes with copies of one data directory: one identity,
+whose later card counts, until they hear of each other and stop. A host may change its address meanwhile, but
+then it says so, and does not go to and fro.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from mesh.membership.table import MemberTable
 from mesh.wire.records import Card, State
 from mesh.wire.swim_messages import MEMBERS_MAX
 
+TO_AND_FRO_S: Final = 10.0
+"""A session that is back at its address so soon never left it: two processes outbid each other."""
+
 SAID_MAX: Final = 1_024
 """So many conflicts are remembered as said; then the oldest may be said again."""
 
@@ -31,10 +35,11 @@ class Conflicts:
         self._identity = identity
         self._table = table
         self._addresses: Claims[Address] = Claims()
-        self._sessions: dict[NodeId, tuple[Card, Address | None]] = {}  # and the address before it
+        # The card, the address before it, and when it was named.
+        self._sessions: dict[NodeId, tuple[Card, Address | None, float]] = {}
         self._said: dict[tuple[object, ...], None] = {}
 
-    def note(self, change: Change) -> list[Event]:
+    def note(self, now: float, change: Change) -> list[Event]:
         """Take a change; the same one twice does no harm."""
         card = change.card
         if card.node_id == self._identity.node_id:
@@ -47,7 +52,7 @@ class Conflicts:
             "address", card.address, *sorted((card.node_id, rival))
         ):
             found.append(self._event(change, self._shared(card, rival)))
-        other = self._other_address(card)
+        other = self._other_address(now, card)
         if change.state >= State.LEFT or len(self._sessions) > MEMBERS_MAX:
             self._sessions.pop(next(iter(self._sessions)) if is_living else card.node_id)
         if other is not None and self._is_new(
@@ -60,17 +65,18 @@ class Conflicts:
             found.append(self._event(change, text))
         return found
 
-    def _other_address(self, card: Card) -> Address | None:
-        """Keep a card; return where else its session runs: a member may move, but neither both ways nor unsaid."""
-        known, previous = self._sessions.get(card.node_id, (card, None))
+    def _other_address(self, now: float, card: Card) -> Address | None:
+        """Keep a card; return where else its session runs: a member may move, but neither to and fro nor unsaid."""
+        known, previous, since = self._sessions.get(card.node_id, (card, None, now))
         if known.boot != card.boot:
-            known, previous = card, None
+            known, previous, since = card, None, now
         if known.address == card.address:
-            self._sessions[card.node_id] = (card, previous)
+            self._sessions[card.node_id] = (card, previous, since)
             return None
-        self._sessions[card.node_id] = (card, known.address)
+        self._sessions[card.node_id] = (card, known.address, now)
         is_unsaid = known.incarnation == card.incarnation
-        return known.address if is_unsaid or previous == card.address else None
+        is_back = previous == card.address and now - since < TO_AND_FRO_S
+        return known.address if is_unsaid or is_back else None
 
     def _shared(self, card: Card, rival: NodeId) -> str:
         member = self._table.get(rival)

@@ -106,7 +106,7 @@ class Entrance:
         """Take what changed of other members; what was taken before does no harm."""
         for change in changes:
             self.remembered.note(now, change)
-            for event in self._conflicts.note(change):
+            for event in self._conflicts.note(now, change):
                 self._outbox.do(Emit(event))
         if self._is_over:
             return

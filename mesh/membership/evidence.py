@@ -128,6 +128,13 @@ class Evidence:
             return None
         if self._config.lifeguard.lifelines <= 0 or len(self._held) >= HELD_MAX:
             return None
+        whose = (sender, message.boot)
+        for before, held in list(self._held.items()):
+            if (held.node_id, held.boot) == whose:
+                del self._held[
+                    before
+                ]  # its end may never be heard: it led to an address that is gone
+                self._outbox.do(HangUp(before))
         self._held[source] = _Held(sender, message.boot)
         case = self._cases.get(sender)
         if case is not None and case.boot == message.boot:  # what was seen of it is over

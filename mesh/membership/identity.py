@@ -61,6 +61,14 @@ class Identity:
         incarnation = min(self.card.incarnation + 1, INCARNATION_MAX)
         self._write(replace(self.card, name=name, incarnation=incarnation))
 
+    def move(self, address: Address) -> bool:
+        """Name another address, under a new incarnation; say whether that was possible."""
+        if self.card.incarnation >= INCARNATION_MAX:
+            return False
+        incarnation = self.card.incarnation + 1
+        self._write(replace(self.card, address=address, incarnation=incarnation))
+        return True
+
     def raise_boot(self, above: int) -> bool:
         """Make the session's number greater than `above`; say whether that was possible.
 

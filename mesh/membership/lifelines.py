@@ -3,7 +3,9 @@
 A stream that nobody uses costs no packet, and its end is known within milliseconds of the process's.
 This node opens one to each of its observers, opens another where one ends, and follows the observers
 when members come and go. Nothing else is ever sent on it, but for an empty frame with which an observer
-tries whether this end is still there. Where no observer can be reached so, it says so once.
+tries whether this end is still there; so nobody would notice that it hangs between addresses of which one
+is no more: where either end has another now, it is opened anew. Where no observer can be reached so, it
+says so once.
 
 Source: our own.
 """
@@ -14,6 +16,7 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
+from mesh.core.address import Address
 from mesh.core.effects import CloseLifeline, Emit
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NodeId
@@ -41,6 +44,7 @@ FAILURES_SAID: Final = 6
 
 @dataclass(slots=True)
 class _Line:
+    to: Address
     lifeline_id: int = 0  # 0: not open, not being opened
     is_kept: bool = False
     failures: int = 0
@@ -72,6 +76,7 @@ class Lifelines:
         self._seen_view = 0
         self._last_id = 0
         self._boot = 0
+        self._at = identity.address
         self._is_over = count <= 0
         self._has_complained = False
 
@@ -131,17 +136,19 @@ class Lifelines:
             self._timers.cancel(observer)
 
     def _choose(self, now: float) -> None:
-        boot = self._identity.card.boot
-        if boot != self._boot:  # a lifeline says which session it belongs to
-            self._boot = boot
+        boot, at = self._identity.card.boot, self._identity.address
+        if (boot, at) != (self._boot, self._at):  # a lifeline says which session it belongs to
+            self._boot, self._at = boot, at
             for observer in list(self._lines):
                 self._close(observer)
         chosen = dict.fromkeys(self._observers.among(self._table.living, self._count))
-        for observer in [known for known in self._lines if known not in chosen]:
-            self._close(observer)
+        for observer, line in list(self._lines.items()):
+            if observer not in chosen or line.to != self._address_of(observer):
+                self._close(observer)
         for observer in chosen:
-            if observer not in self._lines:
-                self._lines[observer] = _Line()
+            to = self._address_of(observer)
+            if observer not in self._lines and to is not None:
+                self._lines[observer] = _Line(to)
                 self._timers.set(observer, now + LOOK_S * self._rng.random())
 
     def _complain(self) -> None:
@@ -156,6 +163,10 @@ class Lifelines:
         )
         self._outbox.do(Emit(Event(kind=EventKind.WARN, detail=text)))
 
+    def _address_of(self, observer: NodeId) -> Address | None:
+        member = self._table.get(observer)
+        return None if member is None else member.address
+
     def _close(self, observer: NodeId) -> None:
         line = self._lines.pop(observer)
         self._timers.cancel(observer)
@@ -169,5 +180,6 @@ class Lifelines:
             return  # the next look at the members drops it
         self._last_id += 1
         self._lines[observer].lifeline_id = self._last_id
+        self._lines[observer].to = member.address
         self._observer_of[self._last_id] = observer
         self._outbox.dial(member.address, Lifeline(self._boot), self._last_id)

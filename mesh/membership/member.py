@@ -94,13 +94,14 @@ class Change:
     """What one piece of news did to the table: a snapshot, true whatever comes after.
 
     `before` is None for a member met for the first time. `is_card_new`: the member declares
-    something else than before, its numbers aside.
+    something else than before, its numbers aside; `moved_from`: its address before, if that is another now.
     """
 
     card: Card
     after: Rank
     before: Rank | None
     is_card_new: bool
+    moved_from: Address | None = None
 
     @property
     def state(self) -> State:

@@ -51,12 +51,13 @@ def event_of(
 
 
 def _news(change: Change, kind: EventKind) -> tuple[Clue, ...]:
-    """Return whether a member that is back is another process, or the one that was."""
+    """Return where a member was before, and whether one that is back is another process, or the one that was."""
+    news = () if change.moved_from is None else (clue(Kind.MOVED, change.moved_from),)
     if kind is not EventKind.RETURN:
-        return ()
+        return news
     if change.is_restart:
-        return (clue(Kind.NEW_SESSION, change.after[0]),)
-    return (clue(Kind.SAME_SESSION),)
+        return (clue(Kind.NEW_SESSION, change.after[0]), *news)
+    return (clue(Kind.SAME_SESSION), *news)
 
 
 def confirmation(card: Card, accuser: str, evidence: tuple[Clue, ...]) -> Event:

@@ -63,6 +63,7 @@ class Probe:
     seq: int
     node_id: NodeId
     boot: int
+    to: Address
     sent_at: float
     patience_s: float
     relays: dict[NodeId, str] = field(default_factory=dict)
@@ -234,6 +235,13 @@ class Prober:
         else:
             self._typical.measure(rtt_s)
 
+    def accusation_of(self, member: Member) -> tuple[Suspect, ...]:
+        """Return what a suspect must hear first, so that it can refute at once."""
+        if member.state is not State.SUSPECT or not self._config.lifeguard.tells_suspect:
+            return ()
+        me = self._identity.node_id
+        return (Suspect(member.node_id, member.boot, member.incarnation, me),)
+
     @property
     def _period_s(self) -> float:
         return self._config.probe_interval_s * self._awareness.scale
@@ -279,12 +287,12 @@ class Prober:
         if is_under_way or len(self._probes) >= PROBES_MAX:
             return
         patience_s = self._patience_s(member)
-        probe = Probe(self._next_seq(), member.node_id, member.boot, now, patience_s)
-        self._probes[probe.seq] = probe
-        self._timers.set((_HELP, probe.seq), now + patience_s)
-        also = self._accusation_of(member)
-        ping = self._ping(probe.seq, member.node_id)
-        self._outbox.send(member.address, ping, *also, about=member.node_id if also else None)
+        seq, to = self._next_seq(), member.address
+        self._probes[seq] = Probe(seq, member.node_id, member.boot, to, now, patience_s)
+        self._timers.set((_HELP, seq), now + patience_s)
+        also = self.accusation_of(member)
+        ping = self._ping(seq, member.node_id)
+        self._outbox.send(to, ping, *also, about=member.node_id if also else None)
 
     def _drop(self, seq: int) -> None:
         del self._probes[seq]
@@ -294,13 +302,6 @@ class Prober:
     def _drop_probes(self) -> None:
         for seq in list(self._probes):
             self._drop(seq)
-
-    def _accusation_of(self, member: Member) -> tuple[Suspect, ...]:
-        """Return what a suspect must hear first, so that it can refute at once."""
-        if member.state is not State.SUSPECT or not self._config.lifeguard.tells_suspect:
-            return ()
-        me = self._identity.node_id
-        return (Suspect(member.node_id, member.boot, member.incarnation, me),)
 
     def _ask_others(self, now: float, probe: Probe) -> None:
         rest_s = self._timeout_s if self._has_turns else self._period_s - self._timeout_s
@@ -335,6 +336,8 @@ class Prober:
         member = self._table.get(probe.node_id)
         if member is None or not member.is_living or member.boot != probe.boot:
             return []
+        if member.address != probe.to:
+            return []  # it has moved meanwhile, and was asked where it no longer is
         missed = len(probe.relays) - len(probe.answered) if self._config.lifeguard.has_nacks else 1
         self._awareness.note(missed if probe.relays else 1)
         evidence = [clue(Kind.NO_ACK, probe.patience_s)]

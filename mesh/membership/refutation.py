@@ -4,14 +4,17 @@
     it was, and I have refuted it   ► my card, to whoever missed it
     a later session of mine is over ► my clock or disk was set back: go on under a number above it
     a later session of mine runs    ► another process has my id: this one stops
+    my host has another address     ► my card with it, a higher incarnation of the same session, to all
 
 Source: refutation by incarnation [SWIM §4.2].
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
+from mesh.core.address import Address
 from mesh.core.effects import Emit, Persist, Stop
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NodeId, format_id
@@ -33,6 +36,9 @@ REFUTATIONS_BURST: Final = 5
 CORRECTIONS_S: Final = 10.0
 CORRECTIONS_BURST: Final = 20
 """So is whoever repeats what was refuted; what is left out is corrected when it is said again."""
+
+TOLD_MAX: Final = 64
+"""A node that moves tells so many itself; they tell the rest."""
 
 
 class Refutation:
@@ -65,6 +71,29 @@ class Refutation:
         card_bytes = self._identity.card_bytes
         self._table.apply_card(now, card_bytes)
         self._news.add(self._identity.node_id, encode_message(Alive(card_bytes)))
+
+    def move(self, now: float, address: Address) -> None:
+        """Take another address and tell everybody: the same session, so nothing that runs here is over.
+
+        Many are told at once, those held dead as well: whoever cannot reach this node may hold it dead, and
+        if others have moved too, random gossip may come to rest where nobody is any more.
+        """
+        own, before = self._table.get(self._identity.node_id), self._identity.address
+        if address == before or (own is not None and own.state is State.LEFT):
+            return
+        if not self._identity.move(address):
+            self.impossible += 1
+            return
+        if own is not None:  # else it seeks, and its next question says so
+            self.announce(now)
+            living = [self._table.get(node_id) for node_id in self._table.living[:TOLD_MAX]]
+            dead = self._table.recently_dead(now, math.inf, TOLD_MAX)
+            for member in [*living, *dead][:TOLD_MAX]:
+                assert member is not None
+                card = Alive(self._identity.card_bytes)
+                self._outbox.send(member.address, card, about=self._identity.node_id)
+        text = f"this host's address has changed: reached at {address}, no longer at {before}"
+        self._emit(now, EventKind.UPDATE, text)
 
     def farewell(self, now: float) -> Left:
         """Mark this node as left and return what to tell everybody."""

@@ -16,7 +16,6 @@ from mesh.core.ids import NO_MESH, MeshId, NodeId, low32
 from mesh.core.known import KnownMember
 from mesh.core.requests import Outgoing
 from mesh.errors import LocalProtocolError
-from mesh.membership.awareness import Awareness
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.entrance import Entrance
 from mesh.membership.evidence import TAG as LOOK
@@ -25,16 +24,12 @@ from mesh.membership.gossip import Gossip
 from mesh.membership.identity import Identity
 from mesh.membership.lines import Lines
 from mesh.membership.member import Change
-from mesh.membership.observers import Observers
 from mesh.membership.outbox import Outbox
-from mesh.membership.probe_order import ProbeOrder
-from mesh.membership.prober import Prober
 from mesh.membership.profile import SwimConfig
 from mesh.membership.reconnect import Reconnect
 from mesh.membership.rumours import Rumours
 from mesh.membership.sync import Sync
 from mesh.membership.table import MemberTable
-from mesh.membership.turns import Turns
 from mesh.membership.vigil import Vigil
 from mesh.membership.wishes import Wishes
 from mesh.wire.packet import Packet
@@ -84,35 +79,21 @@ class Swim:
         self._leave_reason = ""
         self._due: float | None = None
         self.table = table = MemberTable(identity.node_id)
-        self.awareness = Awareness(config.lifeguard.health_max)
         self._news = news = Dissemination(config.retransmit_multiplier)
         self._outbox = outbox = Outbox(identity, table, news)
-        guard = config.lifeguard
-        self._observers = Observers(identity.node_id, max(guard.observers, guard.lifelines))
-        self._turns = turns = Turns(
-            config=config,
-            own_id=identity.node_id,
-            table=table,
-            observers=self._observers,
-            order=ProbeOrder(rng),
+        self._detector = detector = Detector.build(
+            config=config, identity=identity, table=table, outbox=outbox, rng=rng
         )
+        self.awareness = detector.awareness
+        self._turns, self._prober = detector.turns, detector.prober
         self.rumours = Rumours(
             config=config,
             identity=identity,
             table=table,
             news=news,
             outbox=outbox,
-            turns=turns,
+            turns=detector.turns,
             awareness=self.awareness,
-        )
-        self._prober = Prober(
-            config=config,
-            identity=identity,
-            table=table,
-            outbox=outbox,
-            turns=turns,
-            awareness=self.awareness,
-            rng=rng,
         )
         self._build_meeting(
             rng,
@@ -150,7 +131,7 @@ class Swim:
             outbox=outbox,
             rumours=self.rumours,
             gossip=self._gossip,
-            observers=self._observers,
+            observers=self._detector.observers,
             rng=rng,
         )
         self._entrance = Entrance(
@@ -384,12 +365,12 @@ class Swim:
             self._begin(now)
 
     def _verdict_on(self, now: float, sender: NodeId) -> tuple[object, ...]:
-        """Return what to tell a member that is held dead here but speaks: its verdict, to refute."""
+        """Return what to tell a member that is suspected or held dead here but speaks: that, to refute."""
         member = self.table.get(sender)
         if member is not None and member.state is State.FORGOTTEN:
             return (member.tombstone(now),)
         if member is None or member.state is not State.DEAD:
-            return ()
+            return () if member is None else self._prober.accusation_of(member)
         return (member.verdict(member.cause, self.identity.node_id),)
 
     def _meet(self, now: float, sender: NodeId, source: Address) -> None:

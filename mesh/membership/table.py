@@ -181,7 +181,13 @@ class MemberTable:
         self.view_hash ^= hash_of(member)
         self._file(member)
         is_card_new = is_later and _declared(card) != _declared(card_before)
-        return Change(card=member.card, after=member.rank, before=before, is_card_new=is_card_new)
+        return Change(
+            card=member.card,
+            after=member.rank,
+            before=before,
+            is_card_new=is_card_new,
+            moved_from=card_before.address if card_before.address != member.address else None,
+        )
 
     def _add(self, member: Member) -> Change | None:
         if not self._make_room(member):

@@ -11,7 +11,7 @@ is one ping a period and its answer, as much as a random probe costs.
 A suspect is looked at out of turn by those who observe it: all of them at once, rather than whoever's
 turn comes, so that a suspicion is soon shared, or soon refuted.
 
-Source: our own; a fixed number of observers for each member after [Rapid §4]. Without observers it is the
+Source: our own; a fixed number of observers for each member after [Rapid]. Without observers it is the
 round of [SWIM §4.3].
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from mesh.core.address import Address
 from mesh.work.commands import WorkCommand
 
 
@@ -38,4 +39,11 @@ class SetLoad:
     load_pct: int
 
 
-Command: TypeAlias = WorkCommand | Leave | ForgetMember | Why | SetLoad
+@dataclass(frozen=True, slots=True)
+class TakeAddress:
+    """This node is reached at another address from now on. Not answered."""
+
+    address: Address
+
+
+Command: TypeAlias = WorkCommand | Leave | ForgetMember | Why | SetLoad | TakeAddress

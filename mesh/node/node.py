@@ -22,7 +22,7 @@ from mesh.errors import DecodeError, ForeignMeshError, TransportError, VersionEr
 from mesh.membership.identity import Identity
 from mesh.membership.swim import Swim
 from mesh.node.budget import RUMOUR_BYTES_MAX, Budget
-from mesh.node.commands import Command, ForgetMember, Leave, SetLoad, Why
+from mesh.node.commands import Command, ForgetMember, Leave, SetLoad, TakeAddress, Why
 from mesh.node.config import NodeConfig
 from mesh.node.departure import Departure
 from mesh.node.exchanges import Exchanges, is_of_work
@@ -199,6 +199,9 @@ class Node:
         if isinstance(command, Why):
             offset_s = self.config.unix_offset_s
             return [tell_story(now, command.command_id, self._swim, offset_s, command.whom)]
+        if isinstance(command, TakeAddress):
+            self._swim.rumours.refutation.move(now, command.address)
+            return self._settle(now, self._swim.handle_timeout(now))
         if isinstance(command, Submit) and self._swim.phase == "seeking":
             text = "this node belongs to no mesh yet: submit again once it does (`mesh status` says so)"
             return [Answer(command.command_id, None, text)]

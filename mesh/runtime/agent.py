@@ -42,13 +42,14 @@ from mesh.runtime.lifelines import LifelineKeeper
 from mesh.runtime.listener import Listener
 from mesh.runtime.reach import Reach
 from mesh.runtime.resolver import Resolver
-from mesh.runtime.sealing import sealing_for
+from mesh.runtime.sealing import Sealing, sealing_for
 from mesh.runtime.services import Services
 from mesh.runtime.settings import AgentSettings
 from mesh.runtime.snapshot import Snapshot
 from mesh.runtime.status import Status
 from mesh.runtime.streams import Asker
 from mesh.runtime.udp import UdpSocket
+from mesh.runtime.whereabouts import Whereabouts
 
 __all__ = ["AgentSettings", "run_agent"]
 
@@ -146,7 +147,7 @@ class Agent:
         deafness, reach = Deafness(), self._reach
         reports = self._error_queue(endpoint)
         udp = UdpSocket(endpoint.udp, deafness, reach=reach, error_queue=reports)
-        sealing = self._sealing
+        sealing, whereabouts = self._sealing, self._whereabouts(endpoint)
         send, take, dropped = sealing.between(udp.send, driver)
         listener = self._listener(endpoint, deafness)
         counters: list[Mapping[str, int]] = [reach.counters, udp.counters, listener.counters]
@@ -176,11 +177,12 @@ class Agent:
                         resolve=resolver.resolve,
                         persist=self._data.persist,
                         remember=self._snapshot.write,
-                        emit=self._emit,
+                        emit=lambda event: self._emit(event, whereabouts),
                         start_process=executor.start,
                         read_output=executor.read,
                         stop_process=executor.stop,
                         say=say,
+                        look=lambda: _look(whereabouts, asker, sealing),
                     )
                 )
                 counters += (asker.counters, control.counters)
@@ -252,10 +254,21 @@ class Agent:
         gc.collect()
         gc.freeze()  # what was imported stays: the collector need not look at it again
 
-    def _emit(self, event: Event) -> None:
+    def _whereabouts(self, endpoint: Endpoint) -> Whereabouts:
+        return Whereabouts(
+            self._node.config.address,
+            endpoint.address,
+            settings=self._settings,
+            reach=self._reach,
+            node_id=self._data.node_id,
+            members=lambda: self._node.view(self._clock()).members,
+        )
+
+    def _emit(self, event: Event, whereabouts: Whereabouts) -> None:
         self._log.publish(event)
         self._console.show(event)
         self._sealing.note(event.kind)
+        whereabouts.note(event)
 
     async def _heed_signals(
         self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -276,3 +289,12 @@ class Agent:
                 is_leaving = True
                 self._console.say(f"{name}: leaving")
                 self._driver.tell(Leave(f"{name} received"))
+
+
+def _look(whereabouts: Whereabouts, asker: Asker, sealing: Sealing) -> Address | None:
+    """Return where this node is reached from now on, if that has changed: then connections from before hang."""
+    address = whereabouts.look()
+    if address is not None:
+        asker.begin_anew()
+        sealing.begin_anew()
+    return address

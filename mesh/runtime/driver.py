@@ -30,7 +30,7 @@ from mesh.core.events import Event
 from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent
 from mesh.errors import CommandRefused, DataDirectoryError, LocalProtocolError, TransportError
-from mesh.node.commands import Command, SetLoad
+from mesh.node.commands import Command, SetLoad, TakeAddress
 from mesh.node.face import NodeFace
 from mesh.runtime.clock import Clock
 
@@ -62,6 +62,8 @@ class Hands:
     read_output: Callable[[int, int], None]
     stop_process: Callable[[int, float], None]
     say: Callable[[str], None]
+    look: Callable[[], Address | None]
+    """Where this node is reached from now on, if that has changed."""
 
 
 @dataclass(slots=True)
@@ -266,11 +268,14 @@ class Driver:
             self._hands.say(text)
 
     def _tick(self) -> float:
-        """Return the time; with it, at most once a second, the node hears the host's load."""
+        """Return the time; with it, at most once a second, the node hears the host's load, and a new address."""
         now = self._clock()
         if now - self._load_at >= LOAD_INTERVAL_S:
             self._load_at = now
             self._apply(self._node.handle_command(now, SetLoad(load_pct())))
+            address = None if self._hands is None else self._hands.look()
+            if address is not None:
+                self._apply(self._node.handle_command(now, TakeAddress(address)))
         return now
 
     def _arm(self) -> None:

@@ -174,15 +174,23 @@ def _outgoing_host(bound_host: str, seeds: tuple[str, ...]) -> str:
     targets = [split_host_port(seeds[0])[0]] if seeds else []
     targets += ["192.0.2.1", "2001:db8::1"] if ":" in bound_host else ["192.0.2.1"]
     for target in targets:
-        with suppress(ConfigError, OSError):
-            host = resolve_host(target, "a seed")
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            with socket.socket(family, socket.SOCK_DGRAM) as probe:
-                probe.connect((host, 9))
-                found = numeric_host(probe.getsockname()[0])
+        with suppress(ConfigError):
+            found = source_towards(resolve_host(target, "a seed"))
             if found is not None:
                 return found
     return _only_host(bound_host)
+
+
+def source_towards(host: str) -> str | None:
+    """Return the address that the kernel would send from to a numeric host; None: there is no way. No packet is sent.
+
+    Towards an address of this host itself that is the same address.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, 9))
+        return numeric_host(probe.getsockname()[0])
+    return None
 
 
 def _only_host(bound_host: str) -> str:

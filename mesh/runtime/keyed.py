@@ -43,6 +43,7 @@ class KeyedSealing:
         self.door = SealedDoor(keys)
         self._rings = RingPass(keys, mesh_id)
         self._desk: KeyDesk | None = None
+        self._seal: DatagramSeal | None = None
         self._entered = trio.Event()
         self._keys = keys
         self._node_id = node_id
@@ -60,7 +61,7 @@ class KeyedSealing:
         def answer(source: Address, packet: bytes) -> bytes:
             return inner.handle_request(source, packet) if is_lone_ping(packet) else b""
 
-        seal = DatagramSeal(
+        seal = self._seal = DatagramSeal(
             ring=self._keys.ring,
             node_id=self._node_id,
             mesh_id=self._mesh_id,
@@ -98,6 +99,11 @@ class KeyedSealing:
             self._tell(self._keys.ring.digest, self._rings.count())
         elif kind is EventKind.ENTER:
             self._entered.set()
+
+    def begin_anew(self) -> None:
+        """This host's address has changed: whoever is at an address proves itself there anew."""
+        if self._seal is not None:
+            self._seal.begin_anew()
 
     async def run(self) -> None:
         """Once this node has entered a mesh, see to it that it holds the keys that count there."""

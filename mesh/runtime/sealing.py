@@ -71,6 +71,10 @@ class Sealing(Protocol):
         """Hear what happened to this node."""
         ...
 
+    def begin_anew(self) -> None:
+        """Hear that this host's address has changed."""
+        ...
+
     async def run(self) -> None:
         """Do what has to be done beside the node."""
         ...
@@ -106,6 +110,9 @@ class NoSealing:
         return _refuse
 
     def note(self, _kind: EventKind) -> None:
+        """Hear it: nothing follows."""
+
+    def begin_anew(self) -> None:
         """Hear it: nothing follows."""
 
     async def run(self) -> None:

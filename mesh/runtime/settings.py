@@ -36,7 +36,7 @@ class AgentSettings:
     """Host (a name is resolved) and port for UDP and TCP alike; port 0: any free one."""
 
     advertise: tuple[str, int] | None = None
-    """What others are told to send to; port 0: the bound one. None: what is bound."""
+    """What others are told to send to, for good; port 0: the bound one. None: what is bound, and where it moves to."""
 
     slots: int | None = None
     """How many tasks run here at once, 0 to 65,535. None: one for each processor."""

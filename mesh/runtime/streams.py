@@ -162,6 +162,11 @@ class Asker:
         connection.has_work.set()
         self._arm(effect.exchange_id, now + effect.timeout_s)
 
+    def begin_anew(self) -> None:
+        """Open new connections for what is asked from now on: this host's address has changed, they hang there."""
+        for connection in list(self._by_peer.values()):
+            self._close_idle(connection)
+
     def _refuse(self, effect: StartExchange, reason: str) -> None:
         self._on_reply(effect.exchange_id, TransportError(f"was not asked: {reason}"))
 

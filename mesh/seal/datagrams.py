@@ -39,6 +39,7 @@ from mesh.seal.freshness import (
     PEERS_MAX,
     Freshness,
     Held,
+    Proved,
     Session,
     make_room,
 )
@@ -92,7 +93,7 @@ _NOTHING: Final[Opening] = ((), ())
 class _Familiar:
     """A session that counts, from where it proved itself: what its next datagram is opened with."""
 
-    source: Address
+    there: Proved
     opener: AESGCM
     window: ReplayWindow
     plain_header: bytes
@@ -125,6 +126,7 @@ class DatagramSeal:
         self._entropy = entropy
         self._answer = answer
         self._freshness = Freshness(entropy)
+        self.begin_anew = self._freshness.begin_anew
         self._sessions = self._freshness.sessions
         self._proved_at = self._freshness.proved_at
         self._challenges = self._freshness.challenges
@@ -151,7 +153,7 @@ class DatagramSeal:
         if now >= self._mark_at:
             self._mark(now)
         if receiver is None:
-            receiver = self._proved_at.get(to, _ANYBODY)
+            receiver = self._freshness.receiver_at(now, to)
         flags, body = packet[1] | _FOR_ONE, packet[18:]
         if self._challenges or self._owed or not receiver:
             flags, body = self._burden(now, to, receiver, packet)
@@ -176,13 +178,16 @@ class DatagramSeal:
             return None
         front, number = _FRONT.unpack_from(data)
         familiar = self._familiar.get(front)
-        if familiar is None or familiar.source != source:
+        if familiar is None or self._proved_at.get(source) is not familiar.there:
             return None
         try:
             body = familiar.opener.decrypt(data[10:22], data[22:], data[:22] + self._for_one)
         except InvalidTag:
             return None
-        return familiar.plain_header + body if familiar.window.accept(number) else None
+        if not familiar.window.accept(number):
+            return None
+        familiar.there.unanswered = 0
+        return familiar.plain_header + body
 
     def open_unfamiliar(self, now: float, source: Address, data: bytes) -> Opening:
         """Open what `open_familiar` does not: of a new session, or one that moved or took another key."""
@@ -206,9 +211,11 @@ class DatagramSeal:
             return _NOTHING
         header = self._plain(flags, sender, b"")
         packet = header + body
-        if self._proved_at.get(source) == sender:
+        there = self._proved_at.get(source)
+        if there is not None and there.sender == sender:
+            there.unanswered = 0
             make_room(self._familiar, PEERS_MAX)
-            known = _Familiar(source, self._openers[sender], session.window, header)
+            known = _Familiar(there, self._openers[sender], session.window, header)
             self._familiar[data[:18]] = known
             return (packet,), ()
         # It has moved to where another may have proved itself, and would be sent what only that one opens.
@@ -311,8 +318,12 @@ class DatagramSeal:
         if session is not None and is_fresh and not session.window.accept(number):
             self.counters["dropped_replayed"] += 1
             return packets, []
-        is_here = self._proved_at.get(source) == sender  # else another may be sent what is for it
-        if not is_fresh or not is_here:
+        there = self._proved_at.get(source)
+        # Else another may be sent what is for it.
+        is_here = there is not None and there.sender == sender
+        if there is not None and is_here and is_fresh:
+            there.unanswered = 0
+        else:
             self._freshness.doubt(now, source)
         if challenge:
             make_room(self._owed, PEERS_MAX)

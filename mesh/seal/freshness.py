@@ -12,19 +12,25 @@ A challenge travels with whatever is sent to a peer that is new, and so does the
 that ping each other need no packet more. Challenges are drawn at random and each counts once, and for
 `CHALLENGE_S`: else a proof could be held back until its sender is gone, and then be let in with all it sent.
 
+Where somebody has proved itself, packets are sealed for that one alone, as long as it answers there. Two
+members may both have moved, each to where it knew a third; neither can open what the other sends, so neither
+would ever learn of it. So after a few packets without an answer, what is sent there opens at any
+member again, and asks who that is.
+
 Source: our own; it serves as the cookie exchange of [RFC 9147 §5.1] does. Before the proof a challenge is
 kept, and a few packets.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from mesh.core.address import Address
-from mesh.core.ids import NodeId
+from mesh.core.ids import NO_NODE, NodeId
 from mesh.seal.window import ReplayWindow
 
 CHALLENGE_BYTES: Final = 8
@@ -33,6 +39,12 @@ CHALLENGE_S: Final = 10.0
 
 PEERS_MAX: Final = 8_192
 """Sessions remembered, and addresses with an open challenge; of more the earliest are forgotten, and prove themselves again."""
+
+UNANSWERED_MAX: Final = 3
+UNANSWERED_GAP_S: Final = 0.5
+"""So many packets, each so long after the one before, may stay unanswered; of those between, none counts.
+
+Fewer, and lost packets or news that wants no answer make strangers of members; more, and it takes longer."""
 
 HELD_MAX: Final = 512
 HELD_PER_PEER_MAX: Final = 8
@@ -59,6 +71,15 @@ class Session:
     window: ReplayWindow
 
 
+@dataclass(slots=True)
+class Proved:
+    """Who proved itself last at an address, and how many packets in a row were left unanswered there."""
+
+    sender: NodeId
+    unanswered: int = 0
+    sent_at: float = -math.inf  # the latest of them
+
+
 class Freshness:
     """Sessions that have proved themselves, open challenges, and what is kept back."""
 
@@ -67,12 +88,29 @@ class Freshness:
         """Packets kept back that no proof came for."""
         self._entropy = entropy
         self.sessions: dict[NodeId, Session] = {}
-        self.proved_at: dict[Address, NodeId] = {}
+        self.proved_at: dict[Address, Proved] = {}
         self.challenges: dict[Address, tuple[bytes, float]] = {}
         """To be read: who proved itself last, of each sender and at each address; what is asked where, since when."""
 
         self._held: dict[Address, deque[Held]] = {}
         self._held_count = 0
+
+    def receiver_at(self, now: float, to: Address) -> NodeId:
+        """Return whom to seal for what is sent to `to` now: who has proved itself there and answers; 0: any member."""
+        there = self.proved_at.get(to)
+        if there is None:
+            return NO_NODE
+        if now - there.sent_at >= UNANSWERED_GAP_S:
+            if there.unanswered >= UNANSWERED_MAX:
+                del self.proved_at[to]
+                return NO_NODE
+            there.unanswered += 1
+            there.sent_at = now
+        return there.sender
+
+    def begin_anew(self) -> None:
+        """This node's own address has changed, so others' may have too: let nobody be sure to be where it was."""
+        self.proved_at.clear()
 
     def challenge_for(self, now: float, to: Address) -> bytes:
         """Return what to ask of whoever is at `to`; b"" if it has proved itself and is not in doubt."""
@@ -110,7 +148,7 @@ class Freshness:
             make_room(self.sessions, PEERS_MAX)
             session = self.sessions[sender] = Session(salt, ReplayWindow(floor))
         make_room(self.proved_at, PEERS_MAX)
-        self.proved_at[source] = sender
+        self.proved_at[source] = Proved(sender)
         kept = self._held.pop(source, ())
         self._held_count -= len(kept)
         due = [h for h in kept if h.salt == salt and h.sender == sender and now - h.at <= HELD_S]

@@ -149,6 +149,36 @@ def changed_address(form: Form) -> Outcome:
         return Outcome(healed_s, len(dead))
 
 
+def changed_address_while_running(form: Form) -> Outcome:
+    """One host's address changes under its node, which runs on."""
+    with Site(form.profile, everywhere=True) as site:
+        return _after_moves(site, form, {KEPT: "10.77.0.103"})
+
+
+def stranded_address_while_running(form: Form) -> Outcome:
+    """One host gets another address and keeps the old one, where nobody reaches it."""
+    with Site(form.profile, everywhere=True) as site:
+        old = site.ground.addresses[KEPT]
+        site.ground.do(KEPT, "ip", "addr", "add", f"{old}/32", "dev", "lo")
+        site.ground.do(KEPT, "iptables", "-w", "-A", "INPUT", "-d", old, "-j", "DROP")
+        return _after_moves(site, form, {KEPT: "10.77.0.103"})
+
+
+def changed_addresses_while_running(form: Form) -> Outcome:
+    """Two addresses change under nodes that run on, the seed's among them."""
+    with Site(form.profile, everywhere=True) as site:
+        moves = {host: f"10.77.0.{100 + n}" for n, host in enumerate(HOSTS[:2], 1)}
+        return _after_moves(site, form, moves)
+
+
+def swapped_addresses_while_running(form: Form) -> Outcome:
+    """Each host takes the address of the next under its node, which runs on."""
+    with Site(form.profile, everywhere=True) as site:
+        addresses = [site.ground.addresses[host] for host in HOSTS]
+        turned = addresses[1:] + addresses[:1]
+        return _after_moves(site, form, dict(zip(HOSTS, turned, strict=True)))
+
+
 def mass_restart(form: Form) -> Outcome:
     """All crash together, and are started without seeds."""
     with Site(form.profile) as site:
@@ -223,6 +253,7 @@ QUICK: tuple[Scenario, ...] = (
     cut_one_way,
     loss,
     changed_address,
+    changed_address_while_running,
     mass_restart_elsewhere,
 )
 """What every check plays. On the quick profile any cut is longer than every timeout."""
@@ -232,6 +263,9 @@ ALL = (
     cut_and_new_key,
     cut_between_two,
     long_cut,
+    stranded_address_while_running,
+    changed_addresses_while_running,
+    swapped_addresses_while_running,
     mass_restart,
     mass_restart_swapped,
     cut_and_mass_restart,
@@ -253,6 +287,33 @@ def _cut_and_heal(site: Site, form: Form, how: How, fault_s: float) -> Outcome:
     site.ground.heal()
     healed_s = site.wait_one(HEALED_WITHIN_S, form.hold_s)
     return Outcome(healed_s, _accused_by_own_half(site, since_ns))
+
+
+def _after_moves(site: Site, form: Form, moves: dict[str, str]) -> Outcome:
+    """Give hosts other addresses while their nodes run; each is told once, and nobody dies of it."""
+    before = {row.name: row for row in site.views()[KEPT]}
+    since_ns = time.time_ns()
+    for host, address in moves.items():
+        site.ground.readdress(host, address)
+    healed_s = site.wait_one(HEALED_WITHIN_S, form.hold_s)
+    settled_ns = time.time_ns() - int(form.hold_s * 1e9)
+    for row in site.views()[KEPT]:
+        assert row.boot == before[row.name].boot, f"a node was started anew{site.story()}"
+    for host in moves:
+        told = [
+            event["observer"]
+            for kind in ("update", "refute", "return")
+            for event in site.events(kind, since_ns)
+            if event["member"] == host
+            and any(
+                said in text
+                for said in (f"was at {before[host].address} ", f"longer at {before[host].address}")
+                for text in (*event["evidence"], event["detail"])
+            )
+        ]
+        assert sorted(told) == list(HOSTS), f"told at {told}{site.story()}"
+    assert not site.events("suspect", settled_ns), f"it did not come to rest{site.story()}"
+    return Outcome(healed_s, len(site.events("dead", since_ns)))
 
 
 def _after_restart(site: Site, form: Form) -> Outcome:

@@ -54,10 +54,14 @@ def key_arguments(home: Path) -> tuple[str, ...]:
 
 
 class Site:
-    """A mesh of five nodes with one key. The first founds it; the others have the first as their seed."""
+    """A mesh of five nodes with one key. The first founds it; the others have the first as their seed.
 
-    def __init__(self, profile: str) -> None:
+    Each is bound to its host's address alone, or `everywhere`, as is the default with a key.
+    """
+
+    def __init__(self, profile: str, *, everywhere: bool = False) -> None:
         self.profile = profile
+        self.everywhere = everywhere
         self.ground = Ground(HOSTS)
         self.nodes: dict[str, NodeProcess] = {}
         self._key: tuple[str, ...] = ()
@@ -87,7 +91,8 @@ class Site:
     def start(self, host: str, *seeds: str) -> None:
         """Start a host's node and return at once."""
         settings = ("--profile", self.profile, "--slots", "1", *self._key)
-        self.nodes[host].start(("--bind", self.address(host), *settings, *seeds))
+        bound = f"0.0.0.0:{PORT}" if self.everywhere else self.address(host)
+        self.nodes[host].start(("--bind", bound, *settings, *seeds))
 
     def kill(self, hosts: Iterable[str] = HOSTS) -> None:
         """End these nodes at once, as a power cut would."""
@@ -122,7 +127,7 @@ class Site:
         return {host: _view(node) for host, node in self.nodes.items()}
 
     def wait_one(self, within_s: float, hold_s: float) -> float:
-        """Wait until all nodes see the same five alive, and still do `hold_s` later.
+        """Wait until all nodes see the same five alive, where they are, and still do `hold_s` later.
 
         Returns after how many seconds that began. Raises SiteError if it did not begin `within_s`.
         """
@@ -133,7 +138,7 @@ class Site:
             ended = [host for host, node in self.nodes.items() if not node.is_running]
             if ended:
                 raise SiteError(f"the nodes of {', '.join(ended)} have ended{self.story()}")
-            if not _is_one(self.views()):
+            if not self._is_one(self.views()):
                 since = None
             elif since is None:
                 since = at
@@ -189,6 +194,13 @@ class Site:
             self.start(host, *([self.address(HOSTS[0])] if host != HOSTS[0] else []))
         self.wait_one(START_TIMEOUT_S, hold_s=1.0)
 
+    def _is_one(self, views: dict[str, View]) -> bool:
+        """Say whether all see the same, and that is every host alive, at its address, and nobody else."""
+        first, *others = views.values()
+        return all(view == first for view in others) and sorted(
+            (row.name, row.state, row.address) for row in first
+        ) == [(host, "alive", self.address(host)) for host in HOSTS]
+
     def _end(self) -> None:
         self.ground.close()
         for node in self.nodes.values():
@@ -224,11 +236,3 @@ def _view(node: NodeProcess) -> View:
 
 def _living(view: View) -> set[str]:
     return {row.name for row in view if row.state in {"alive", "suspect"}}
-
-
-def _is_one(views: dict[str, View]) -> bool:
-    """Say whether all see the same, and that is every host alive and nobody else."""
-    first, *others = views.values()
-    return all(view == first for view in others) and sorted(
-        (row.name, row.state) for row in first
-    ) == [(host, "alive") for host in HOSTS]

@@ -85,6 +85,8 @@ class Hand:
         self.did: list[Any] = []
         self.disk_error: Exception | None = None
         self.failing = ""
+        self.looks = 0
+        self.moved_to: Address | None = None
 
         def start_process(effect: fx.StartProcess) -> None:
             self.did.append(effect)
@@ -103,8 +105,13 @@ class Hand:
                 read_output=lambda run_id, stream: self.did.append((run_id, stream)),
                 stop_process=lambda run_id, grace_s: self.did.append((run_id, grace_s)),
                 say=self.did.append,
+                look=self._look,
             )
         )
+
+    def _look(self) -> Address | None:
+        self.looks += 1
+        return self.moved_to
 
     def _resolve(self, seed: str) -> None:
         if seed == self.failing:

@@ -116,6 +116,29 @@ async def test_an_idle_connection_is_closed_by_the_asker(until: Until) -> None:
         assert await replies.of(2) == b"Y"
 
 
+async def test_after_a_change_of_address_questions_go_on_new_connections(until: Until) -> None:
+    peer = Peer()
+    async with asking(peer) as (asker, replies):
+        asker.ask(StartExchange(1, peer.address, b"x", 5.0))
+        await replies.of(1)
+        (before,) = asker._by_peer.values()
+        asker.begin_anew()
+        await until(lambda: not peer.listener._connections)
+        asker.ask(StartExchange(2, peer.address, b"y", 5.0))
+        assert await replies.of(2) == b"Y"
+        (after,) = asker._by_peer.values()
+        assert after is not before
+
+
+async def test_what_was_asked_before_a_change_of_address_may_still_be_answered() -> None:
+    peer = Peer()
+    async with asking(peer) as (asker, replies):
+        asker.ask(StartExchange(1, peer.address, b"x", 5.0))
+        asker.begin_anew()
+        assert await replies.of(1) == b"X"
+        assert not asker._by_peer
+
+
 async def test_questions_to_one_peer_are_bounded() -> None:
     silent = listening()
     address = Address(*silent.getsockname())

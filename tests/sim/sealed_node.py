@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from mesh.core.address import Address
 from mesh.core.effects import Effect, SendDatagram
+from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent
 from mesh.errors import TransportError
-from mesh.node.commands import Command
+from mesh.node.commands import Command, TakeAddress
 from mesh.node.config import NodeConfig
 from mesh.node.node import Node
 from mesh.runtime.keyed import is_lone_ping
@@ -64,6 +65,9 @@ class SealedNode(Node):
     ) -> list[Effect]:
         return self._sealed(now, super().handle_exchange(now, exchange_id, reply))
 
+    def handle_line(self, now: float, event: LineEvent) -> list[Effect]:
+        return self._sealed(now, super().handle_line(now, event))
+
     def handle_resolved(
         self, now: float, seed: str, addresses: tuple[Address, ...]
     ) -> list[Effect]:
@@ -73,6 +77,8 @@ class SealedNode(Node):
         return self._sealed(now, super().handle_process(now, event))
 
     def handle_command(self, now: float, command: Command) -> list[Effect]:
+        if isinstance(command, TakeAddress):
+            self.seal.begin_anew()
         return self._sealed(now, super().handle_command(now, command))
 
     def handle_timeout(self, now: float) -> list[Effect]:

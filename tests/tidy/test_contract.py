@@ -84,6 +84,7 @@ EVENT_KINDS = {
 EVIDENCE_KINDS = {
     "no_ack", "no_indirect_ack", "no_tcp", "lifeline_closed", "refused", "rejected", "suspected", "confirmed",
     "declared", "learned", "no_refutation", "farewell", "forget_asked", "new_session", "same_session",
+    "moved",
 }  # fmt: skip
 EVENT_KEYS = {
     "at_ns", "observer", "kind", "member", "member_id", "state", "cause", "evidence", "evidence_kinds",

@@ -6,7 +6,7 @@ from typing import Any
 
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import MeshId
-from mesh.membership.conflicts import SAID_MAX, Conflicts
+from mesh.membership.conflicts import SAID_MAX, TO_AND_FRO_S, Conflicts
 from mesh.membership.identity import Identity
 from mesh.membership.table import MemberTable
 from mesh.wire.records import Cause, State
@@ -29,17 +29,18 @@ class Stage:
         *,
         boot: int = 1,
         incarnation: int = 0,
+        after_s: float = 0.0,
         **changed: Any,  # noqa: ANN401 - what cards take
     ) -> list[Event]:
         data = card_bytes(number, boot=boot, incarnation=incarnation, **changed)
         change = self.table.apply_card(NOW, data)
-        return [] if change is None else self.conflicts.note(change)
+        return [] if change is None else self.conflicts.note(NOW + after_s, change)
 
     def judge(self, number: int, state: State, incarnation: int = 0) -> list[Event]:
         rank = (1, incarnation, state, Cause.SILENT if state is State.DEAD else Cause.NONE)
         change = self.table.apply_verdict(NOW, node_id(number), rank)
         assert change is not None
-        return self.conflicts.note(change)
+        return self.conflicts.note(NOW, change)
 
 
 def test_two_living_members_at_one_address_are_one_event() -> None:
@@ -95,11 +96,19 @@ def test_one_id_at_two_addresses_in_one_session_is_one_event() -> None:
         assert stage.hear(2, incarnation=incarnation, address=at) == []
 
 
-def test_a_member_that_moves_and_comes_back_in_one_session_is_two() -> None:
+def test_a_member_that_moves_and_comes_back_at_once_in_one_session_is_two() -> None:
     stage = Stage()
     stage.hear(2)
     assert stage.hear(2, incarnation=1, address=address(50)) == []
-    assert len(stage.hear(2, incarnation=2)) == 1
+    assert len(stage.hear(2, incarnation=2, after_s=TO_AND_FRO_S - 1.0)) == 1
+
+
+def test_a_host_that_gets_its_old_address_back_later_is_one() -> None:
+    stage = Stage()
+    stage.hear(2)
+    for hour in range(1, 6):
+        at = address(50 if hour % 2 else 2)
+        assert stage.hear(2, incarnation=hour, after_s=hour * 3600.0, address=at) == []
 
 
 def test_the_next_session_may_be_anywhere() -> None:

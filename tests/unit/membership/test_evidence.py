@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from mesh.core.address import Address
-from mesh.core.effects import Emit, HangUp, TryLine
+from mesh.core.effects import Emit, HangUp, KeepOpen, TryLine
 from mesh.core.requests import Ask
 from mesh.errors import TransportError
 from mesh.membership.evidence import AGAIN_S
@@ -42,6 +42,20 @@ def test_end_of_a_lifeline_is_asked_about_over_tcp_and_accuses_nobody_yet() -> N
     assert ask.to == address(2)
     assert isinstance(ask.message, Ping)
     assert observer.state[0] is State.ALIVE
+
+
+def test_lifeline_that_was_opened_anew_replaces_the_one_before_whose_end_may_never_be_heard() -> (
+    None
+):
+    observer = Observer()
+    again = Address("10.0.0.99", 40_000)
+    reply = observer.swim.lines.evidence.on_lifeline(node_id(2), again, Lifeline(1))
+    assert reply == LifelineKept()
+    done = [o for o in observer.swim.handle_timeout(0.0) if isinstance(o, KeepOpen | HangUp)]
+    assert done == [HangUp(LINE), KeepOpen(again)]
+    assert observer.swim.lines.evidence.held == 1
+    assert observer.hang_up(source=LINE) == []
+    assert len(observer.hang_up(source=again)) == 1
 
 
 def test_refusal_after_it_is_told_to_everybody_and_one_more_vantage_point_makes_it_a_crash() -> (

@@ -32,7 +32,7 @@ class Stage:
 
     def __init__(self, others: int, count: int = 4) -> None:
         self.now = 0.0
-        identity = Identity(card(1), MeshId(7))
+        self.identity = identity = Identity(card(1), MeshId(7))
         self.table = MemberTable(node_id(1))
         for number in range(2, others + 2):
             self.table.apply_card(0.0, card_bytes(number))
@@ -98,6 +98,33 @@ def test_lifeline_that_was_kept_and_ended_is_opened_again_at_once() -> None:
     (again,) = stage.run(AGAIN_S)
     assert isinstance(again, Dial)
     assert again.lifeline_id != lifeline_id
+
+
+def test_lifelines_are_opened_anew_when_this_hosts_address_changes() -> None:
+    stage = Stage(10)
+    lines = stage.dialled()
+    assert stage.identity.move(address(250))
+    stage.table.apply_card(stage.now, stage.identity.card_bytes)
+    asked = stage.run(1.0)
+    closed = [effect.lifeline_id for effect in asked if isinstance(effect, CloseLifeline)]
+    dialled = {_number(effect) for effect in asked if isinstance(effect, Dial)}
+    assert sorted(closed) == sorted(lines.values())
+    assert dialled == lines.keys()
+
+
+def test_lifeline_to_an_observer_whose_address_changes_is_opened_anew_there() -> None:
+    stage = Stage(10)
+    lines = stage.dialled()
+    mover = next(iter(lines))
+    stage.table.apply_card(stage.now, card_bytes(mover, incarnation=1, address=address(250)))
+    asked = stage.run(1.0)
+    assert [effect for effect in asked if isinstance(effect, CloseLifeline)] == [
+        CloseLifeline(lines[mover])
+    ]
+    (dial,) = [effect for effect in asked if isinstance(effect, Dial)]
+    assert dial.to == address(250)
+    stage.table.apply_card(stage.now, card_bytes(mover, incarnation=2, address=address(250)))
+    assert stage.run(1.0) == []
 
 
 def test_lifeline_that_comes_to_nothing_is_tried_ever_more_rarely() -> None:
