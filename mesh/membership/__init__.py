@@ -5,9 +5,11 @@ Where each part of the protocol lives:
 - what is known: `member` one entry · `table` the merge rule · `identity` what this node says of itself
   · `claims` what only one may hold · `names` who holds which name · `conflicts` two at one address
   · `digest` what two members compare · `tombstones` the forgotten
-- the failure detector, composed by `detector`: `turns` whom to ping next, and whom one waits for · `probe_order` SWIM's round ·
-  `prober` ping, pings through others, over TCP, nacks · `round_trip` how long that may take · `suspicion` how long a suspect has · `awareness` the own health score · `vigil` pauses and lag
-  of this node · `doubt` when it had better not judge alone · `lifeguard` which of these are at work
+- the failure detector, composed by `detector`: `turns` whom to ping next, and whom one waits for ·
+  `probe_order` SWIM's round · `prober` ping, pings through others, over TCP, nacks · `round_trip` how long
+  an answer may take · `suspicion` how long a suspect has · `awareness` the own health score · `vigil`
+  pauses and lag of this node · `doubt` when it had better not judge alone · `lifeguard` which of these
+  are at work
 - evidence: `observers` who observes whom · `lifelines` this node's own, kept open to its observers ·
   `evidence` what the end of another's, or a refusal, means · `case` what is known of one session ·
   `lines` both ends · `whereabouts` who is at an address

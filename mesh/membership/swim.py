@@ -16,6 +16,7 @@ from mesh.core.ids import NO_MESH, MeshId, NodeId, low32
 from mesh.core.known import KnownMember
 from mesh.core.requests import Outgoing
 from mesh.errors import LocalProtocolError
+from mesh.membership.detector import Detector
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.entrance import Entrance
 from mesh.membership.evidence import TAG as LOOK
