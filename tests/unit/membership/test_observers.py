@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
+import pytest
+
 from mesh.core.ids import NodeId
-from mesh.membership.observers import observers_of
+from mesh.membership.observers import Observers, observers_of
 from tests.unit.membership.pump import node_id
 
 EVERYBODY = [node_id(number) for number in range(1, 101)]
@@ -38,3 +41,19 @@ def test_each_observes_about_as_many_as_it_is_observed_by() -> None:
 def test_few_others_all_observe() -> None:
     assert observers_of(node_id(1), [node_id(1), node_id(2)], 4) == [node_id(2)]
     assert observers_of(node_id(1), [], 4) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_observers_that_are_kept_are_those_that_are_chosen(seed: int) -> None:
+    rng = random.Random(seed)
+    kept, living = Observers(node_id(1), 4), list[NodeId]()
+    for _ in range(300):
+        other = node_id(rng.randint(2, 12))
+        if other in living:
+            living.remove(other)
+        else:
+            living.append(other)
+        kept.follow(other, is_living=other in living)
+        if rng.random() < 0.5:  # nobody asks after each change
+            assert kept.among(living, 4) == observers_of(node_id(1), living, 4)
+            assert kept.among(living, 2) == observers_of(node_id(1), living, 2)
