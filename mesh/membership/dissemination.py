@@ -53,15 +53,18 @@ class Dissemination:
         """Say whether there is news that was never told yet."""
         return bool(self._by_told[0])
 
-    def add(self, subject: NodeId, rumour: bytes) -> None:
-        """Queue news of `subject`, in place of older news of it."""
+    def add(self, subject: NodeId, rumour: bytes, *, is_told: bool = False) -> None:
+        """Queue news of `subject`, in place of older news of it; `is_told`: all were told, there is no hurry."""
         self.forget(subject)
         if len(self._told) >= RUMOURS_MAX:
             oldest = next(reversed([told for told in self._by_told if told]))
             self.forget(next(iter(oldest)))
             self.dropped += 1
-        self._told[subject] = 0
-        self._by_told[0][subject] = rumour
+        told = 1 if is_told else 0
+        if told == len(self._by_told):
+            self._by_told.append({})
+        self._told[subject] = told
+        self._by_told[told][subject] = rumour
 
     def forget(self, subject: NodeId) -> None:
         """Drop the news of `subject`, if there is any."""

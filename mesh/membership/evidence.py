@@ -45,7 +45,7 @@ from mesh.membership.member import Member
 from mesh.membership.observers import observers_of
 from mesh.membership.outbox import Outbox
 from mesh.membership.profile import SwimConfig
-from mesh.membership.rumours import Rumours
+from mesh.membership.rumours import WITNESSED_MAX, Rumours
 from mesh.membership.table import MemberTable
 from mesh.membership.whereabouts import Whereabouts
 from mesh.wire.packet import Packet
@@ -71,9 +71,6 @@ OWN_SHORTAGE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno
 VANTAGE_POINTS: Final = 2
 AGAIN_S: Final = 60.0
 """A session that was declared crashed here, and lives, is not declared so again for so long."""
-
-TOLD_MAX: Final = 64
-"""A witness tells so many members itself; they tell the rest."""
 
 TAG: Final = "look"
 """Begins the tags of this machine's exchanges."""
@@ -302,7 +299,7 @@ class Evidence:
         me = self._identity.node_id
         message = Suspect(member.node_id, member.boot, member.incarnation, me, int(case.seen))
         self._rumours.suspect(now, member, seen_clues(case.seen), seen=int(case.seen))
-        self._gossip.tell_all(message, member.node_id, TOLD_MAX)
+        self._gossip.tell_all(message, member.node_id, WITNESSED_MAX)
 
     def _conclude(self, now: float, member: Member, case: Case) -> None:
         seen = case.all_seen(self._identity.node_id)

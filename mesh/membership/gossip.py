@@ -58,8 +58,12 @@ class Gossip:
         return self._deadline
 
     def hurry(self, now: float) -> None:
-        """There is fresh news: bring the next round forward."""
-        if not self._news.has_fresh or not self._table.living:
+        """If there is fresh news, bring the next round forward; if there is some that all were told, plan one."""
+        if not len(self._news) or not self._table.living:
+            return
+        if not self._news.has_fresh:
+            if self._deadline is None:
+                self._deadline = now + self._config.gossip_interval_s
             return
         soon = max(now, self._last_round + self._config.news_delay_s)
         soon += self._rng.random() * self._config.news_delay_s

@@ -45,6 +45,9 @@ SUSPICIONS_S: Final = 10.0
 SUSPICIONS_BURST: Final = 20
 """A node accuses at a bounded pace, whatever happens to it."""
 
+WITNESSED_MAX: Final = 64
+"""A witness of a crash tells so many members itself; they tell the rest."""
+
 HASTENED_SHARE: Final = 1 / 16
 HASTENED_MIN: Final = 3
 """With more suspects than this share of the mesh their observers do not hurry: it is no matter of one member."""
@@ -276,7 +279,7 @@ class Rumours:
             if not self._confirm(now, message, evidence, accuser):
                 self._remind(now, message)
             return
-        self._news.add(message.node_id, encode_message(message))
+        self._news.add(message.node_id, encode_message(message), is_told=self._is_told(message))
         self.note(now, change, evidence, accuser)
 
     def _doubt(self, now: float, message: Dead) -> None:
@@ -288,6 +291,12 @@ class Rumours:
         if self.suspicions.is_open(message.node_id, boot, incarnation):
             ends_by = now + self._config.moment_s(self._table.size)
             self.suspicions.hurry(message, ends_by)
+
+    def _is_told(self, message: Verdict) -> bool:
+        """Say whether all were told: each witness of a crash tells as many itself as there are, in a small mesh."""
+        is_seen = isinstance(message, Suspect) and message.seen != 0
+        is_crash = isinstance(message, Dead) and message.cause is Cause.CRASHED
+        return (is_seen or is_crash) and len(self._table.living) <= WITNESSED_MAX
 
     def _is_hasty(self, now: float, message: Dead) -> bool:
         """Say whether a member is told dead of whom no suspicion could be heard, let alone refuted, here."""

@@ -30,9 +30,10 @@ def _slowed_periods(swim: SwimConfig) -> int:
 def return_bound_s(swim: SwimConfig, members: int, *, was_clean: bool = False) -> float:
     """Return how soon a living member is alive again for an observer whom it holds living.
 
-    It pings the observer within a round of probes, 2 n - 1 periods, the longer the worse its health was
+    It pings the observer within a round of SWIM's probes, 2 n - 1 periods, the longer the worse its health was
     (`was_clean`: it was well); the ack carries the verdict, and the refutation needs a moment to get
-    round, and as long again if it was lost in a queue.
+    round, and as long again if it was lost in a queue. By turns it may never ping that one; there views
+    that differ show in the observer's own next pings, and the death is told, and refuted, sooner.
     """
     slowed = 0 if was_clean else _slowed_periods(swim)
     periods = 2 * members - 1 + slowed

@@ -98,3 +98,12 @@ def test_a_long_queue_is_not_searched_for_what_still_fits_and_yet_all_get_their_
     while b"s" * 20 not in news.take(1334, 8):
         packets += 1
     assert packets <= 2000 * 100 / 1300 + 1
+
+
+def test_what_all_were_told_is_not_fresh_and_is_told_all_the_same() -> None:
+    news = Dissemination(4.0)
+    news.add(node_id(1), b"a" * 20, is_told=True)
+    assert not news.has_fresh
+    assert news.take(100, 8) == [b"a" * 20]
+    news.add(node_id(2), b"b" * 20)
+    assert news.has_fresh

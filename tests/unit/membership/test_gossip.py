@@ -66,7 +66,7 @@ def test_recently_dead_are_told_too() -> None:
     )
     assert hosts[0].state_of(hosts[2]) is State.DEAD
     hosts[0].sent.clear()
-    pump.run(0.05)
+    pump.run(2 * pump.config.gossip_interval_s)
     told = [s.to for s in hosts[0].sent if Dead in map(type, decode_packet(s.data).messages)]
     assert hosts[2].address in told
     assert pump.run_until(lambda: hosts[0].state_of(hosts[2]) is State.ALIVE, 0.5)
