@@ -16,6 +16,9 @@ class Case:
     """`seen` is this node's own, `told` what of it the others were told, `witnesses` what they have seen."""
 
     boot: int
+    rank: int | None
+    """This node's among the observers of the session; None: it is none of them."""
+
     seen: Seen = NOTHING
     told: Seen = NOTHING
     asked: int = 0

@@ -7,7 +7,8 @@
     a datagram is refused, and nothing else is known ──► ask over TCP, and try the lifeline kept for it
                           it answers        ► nothing has happened
                           it is refused too ► a witness: refused, told to all
-    another's witness ─► an observer that has not asked yet looks at once
+    another's witness ─► an observer that has not asked yet looks at once; the first two in rank suffice,
+                         and the rest of them keep what they have seen to themselves
     two vantage points are refused, and a lifeline has ended ──► dead (crashed)
                           who still keeps a lifeline of that member believes it only if refused itself
 
@@ -36,6 +37,7 @@ from mesh.core.effects import HangUp, KeepOpen, TryLine
 from mesh.core.events import EvidenceKind as Kind
 from mesh.core.ids import NodeId, low32
 from mesh.core.pace import Pace
+from mesh.core.timers import Timers
 from mesh.errors import TransportError
 from mesh.membership.case import NOTHING, Case
 from mesh.membership.clues import as_seen_by, clue, seen_clues
@@ -69,6 +71,9 @@ OWN_SHORTAGE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno
 """A question that failed so was not asked, for want of something here."""
 
 VANTAGE_POINTS: Final = 2
+SPARE_S: Final = 0.02
+"""The first two observers in rank speak at once; other witnesses only if that was not enough within so long."""
+
 AGAIN_S: Final = 60.0
 """A session that was declared crashed here, and lives, is not declared so again for so long."""
 
@@ -108,6 +113,7 @@ class Evidence:
         self._cases: dict[NodeId, Case] = {}
         self._declared: dict[tuple[NodeId, int], float] = {}  # sessions, the latest last
         self._whereabouts = Whereabouts(table)
+        self._spare: Timers[NodeId] = Timers()
         self.hints = Pace(rate_s=HINTS_S, burst=HINTS_BURST)
         self._seen_view = 0
 
@@ -175,7 +181,7 @@ class Evidence:
                 message.accuser, NOTHING
             )  # what was told first may come last
             case.witnesses[message.accuser] = before | Seen(message.seen)
-        if not case.asked and self._is_observer(member):
+        if not case.asked and case.rank is not None:
             self._look(now, member, case)
         self._weigh(now, member, case)
 
@@ -226,6 +232,19 @@ class Evidence:
             evidence = (clue(Kind.LIFELINE_CLOSED), clue(Kind.NO_TCP))
             self._rumours.suspect(now, member, evidence)
 
+    def next_deadline(self) -> float | None:
+        """Return when this machine wants to be called next."""
+        return self._spare.next_deadline()
+
+    def handle_timeout(self, now: float) -> None:
+        """Say what this node has seen, where the word of others was not enough."""
+        for node_id in self._spare.take_due(now):
+            case = self._cases.get(node_id)
+            member = None if case is None else self._living(node_id, case.boot)
+            if case is not None and member is not None and case.is_to_be_told:
+                self._testify(now, member, case)
+                self._conclude(now, member, case)
+
     def follow(self, now: float) -> None:
         """Hang up on whoever is gone, and forget its case; call when the members may have changed."""
         view = self._table.view_hash
@@ -258,13 +277,14 @@ class Evidence:
     def _case(self, member: Member) -> Case:
         case = self._cases.get(member.node_id)
         if case is None or case.boot != member.boot:
-            case = self._cases[member.node_id] = Case(member.boot)
+            case = self._cases[member.node_id] = Case(member.boot, self._rank(member))
         return case
 
-    def _is_observer(self, member: Member) -> bool:
-        own = self._identity.node_id
-        others = [own, *self._table.living]
-        return own in observers_of(member.node_id, others, self._config.lifeguard.lifelines)
+    def _rank(self, member: Member) -> int | None:
+        """Return this node's rank among a member's observers. O(mesh)."""
+        own, count = self._identity.node_id, self._config.lifeguard.lifelines
+        observers = observers_of(member.node_id, [own, *self._table.living], count)
+        return observers.index(own) if own in observers else None
 
     def _look(self, now: float, member: Member, case: Case) -> None:
         """Find out for oneself: by a ping, which is refused soonest, over TCP, and on the lifeline kept for it."""
@@ -291,7 +311,10 @@ class Evidence:
     def _weigh(self, now: float, member: Member, case: Case) -> None:
         """Tell everybody what this node has seen, if it is a witness; declare a crash, if the evidence is there."""
         if case.is_to_be_told:
-            self._testify(now, member, case)
+            if case.rank is not None and case.rank < VANTAGE_POINTS:
+                self._testify(now, member, case)
+            elif member.node_id not in self._spare:
+                self._spare.set(member.node_id, now + SPARE_S)
         self._conclude(now, member, case)
 
     def _testify(self, now: float, member: Member, case: Case) -> None:

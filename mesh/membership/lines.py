@@ -74,6 +74,16 @@ class Lines:
         suspicion = Suspect(node_id, boot, incarnation, message.accuser)
         self._rumours.on_suspect(now, sender, suspicion)
 
+    def next_deadline(self) -> float | None:
+        """Return when either end wants to be called next."""
+        deadlines = (self.own.next_deadline(), self.evidence.next_deadline())
+        return min((at for at in deadlines if at is not None), default=None)
+
+    def handle_timeout(self, now: float) -> None:
+        """Do what is due at either end."""
+        self.own.handle_timeout(now)
+        self.evidence.handle_timeout(now)
+
     def follow(self, now: float) -> None:
         """Follow the members as they come and go."""
         self.own.follow(now)

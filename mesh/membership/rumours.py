@@ -23,7 +23,7 @@ from mesh.core.events import EvidenceKind as Kind
 from mesh.core.ids import NO_NODE, NodeId, format_id
 from mesh.core.pace import Pace
 from mesh.membership.awareness import Awareness
-from mesh.membership.clues import Clue, accused_by, as_seen_by, clue
+from mesh.membership.clues import SEEN, Clue, accused_by, as_seen_by, clue
 from mesh.membership.dissemination import Dissemination
 from mesh.membership.flaps import Flaps
 from mesh.membership.history import History
@@ -321,7 +321,7 @@ class Rumours:
             node_id, message.boot, message.incarnation
         )
         if is_same and self.suspicions.confirm(node_id, accuser, evidence):
-            self._news.add(node_id, encode_message(message))
+            self._news.add(node_id, encode_message(message), is_told=self._is_told(message))
             member = self._table.get(node_id)
             if member is not None:
                 event = confirmation(member.card, self.name_of(accuser), evidence)
@@ -360,10 +360,10 @@ class Rumours:
                 accusers={} if accuser is None else {accuser: None},
             )
         )
-        # Its observers look for themselves, at once.
-        is_told = accuser != self._identity.node_id
+        # Its observers look for themselves, at once; what is more than silence they look into elsewhere.
+        is_silence = not any(kind in SEEN.values() for found in evidence for kind in found.kinds)
         are_few = len(self.suspicions) <= max(HASTENED_MIN, HASTENED_SHARE * size)
-        if is_told and are_few:
+        if accuser != self._identity.node_id and is_silence and are_few:
             self._turns.hasten(now, node_id)
 
     def _note_flap(self, now: float, card: Card) -> None:

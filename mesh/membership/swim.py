@@ -291,7 +291,7 @@ class Swim:
         if self._leave_at is None:
             self._vigil.judge(now)
         self._sync.handle_timeout(now)
-        self.lines.own.handle_timeout(now)
+        self.lines.handle_timeout(now)
         dead, forgotten = self._reconnect.handle_timeout(now)
         if isinstance(dead, KnownMember):
             self._outbox.send(dead.address, Ping(0, low32(dead.node_id), 0))
@@ -310,7 +310,7 @@ class Swim:
             self._prober.next_deadline(),
             None if self._leave_at is not None else self.rumours.suspicions.next_deadline(),
             self._sync.next_deadline(),
-            self.lines.own.next_deadline(),
+            self.lines.next_deadline(),
             self._reconnect.next_deadline(),
             self._gossip.next_deadline(),
             self.rumours.refutation.next_deadline(),

@@ -65,6 +65,9 @@ class Observer:
     def answers(self, now: float, ask: Ask, reply: Packet | Exception) -> list[Outgoing]:
         return self.swim.handle_reply(now, ask.tag, reply)
 
+    def waits(self, now: float) -> list[Outgoing]:
+        return self.swim.handle_timeout(now)
+
     @property
     def state(self) -> tuple[State, Cause]:
         return self.state_of(2)

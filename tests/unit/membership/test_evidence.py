@@ -8,9 +8,10 @@ import pytest
 
 from mesh.core.address import Address
 from mesh.core.effects import Emit, HangUp, KeepOpen, TryLine
-from mesh.core.requests import Ask
+from mesh.core.requests import Ask, Outgoing
 from mesh.errors import TransportError
-from mesh.membership.evidence import AGAIN_S
+from mesh.membership.evidence import AGAIN_S, SPARE_S
+from mesh.membership.observers import observers_of
 from mesh.wire.packet import Packet
 from mesh.wire.records import Cause, State
 from mesh.wire.swim_messages import (
@@ -257,3 +258,39 @@ def test_what_a_witness_said_first_may_come_last() -> None:
     observer.hears(1.1, 3, Suspect(node_id(4), 1, 0, node_id(3), int(Seen.REFUSED)))
     observer.hears(1.2, 5, Suspect(node_id(4), 1, 0, node_id(5), int(Seen.REFUSED)))
     assert observer.state_of(4) == (State.DEAD, Cause.CRASHED)
+
+
+def ranked(low: int, high: int) -> Observer:
+    """Return host 1 where its rank among the observers of host 2 lies between these."""
+    for size in range(3, 60):
+        others = [node_id(number) for number in range(1, size + 1)]
+        observers = observers_of(node_id(2), others, 4)
+        if node_id(1) in observers and low <= observers.index(node_id(1)) <= high:
+            return Observer(size=size)
+    raise AssertionError("no mesh has it there")
+
+
+def refused_after_the_end(observer: Observer) -> list[Outgoing]:
+    (ask,) = observer.hang_up()
+    return observer.answers(1.0, ask, REFUSAL)
+
+
+def test_first_two_in_rank_speak_at_once() -> None:
+    assert suspicions(refused_after_the_end(ranked(0, 1)))
+
+
+def test_the_others_speak_only_if_nobody_else_did() -> None:
+    observer = ranked(2, 3)
+    assert not suspicions(refused_after_the_end(observer))
+    assert observer.state[0] is State.ALIVE
+    assert not suspicions(observer.waits(1.0 + SPARE_S / 2))
+    (told,) = suspicions(observer.waits(1.0 + SPARE_S))
+    assert told == Suspect(node_id(2), 1, 0, node_id(1), BOTH)
+
+
+def test_what_the_others_have_seen_themselves_counts_beside_one_word() -> None:
+    observer = ranked(2, 3)
+    refused_after_the_end(observer)
+    observer.hears(1.001, 3, Suspect(node_id(2), 1, 0, node_id(3), BOTH))
+    assert observer.state == (State.DEAD, Cause.CRASHED)
+    assert not suspicions(observer.waits(1.0 + SPARE_S))
