@@ -84,6 +84,10 @@ class HangUp:
     source: Address
 
 
+LineEffect: TypeAlias = OpenLifeline | CloseLifeline | KeepOpen | TryLine | HangUp
+"""What a node wants of streams that are kept; `mesh.core.lines` has what it hears of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Resolve:
     """Find the numeric addresses of a seed as the user wrote it (``host:port``).
@@ -176,11 +180,7 @@ class Stop:
 Effect: TypeAlias = (
     SendDatagram
     | StartExchange
-    | OpenLifeline
-    | CloseLifeline
-    | KeepOpen
-    | TryLine
-    | HangUp
+    | LineEffect
     | Resolve
     | Persist
     | Remember

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, assert_never
 from weakref import WeakValueDictionary
 
 import trio
@@ -44,16 +44,13 @@ TIMEOUT_BUGS_MAX: Final = 10
 BUGS_SAID_MAX: Final = 32
 
 
-LineEffect: TypeAlias = fx.OpenLifeline | fx.CloseLifeline | fx.KeepOpen | fx.TryLine | fx.HangUp
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hands:
     """What carries the effects out. None of them waits."""
 
     send: Callable[[Address, bytes], None]
     exchange: Callable[[fx.StartExchange], None]
-    keep_line: Callable[[LineEffect], None]
+    keep_line: Callable[[fx.LineEffect], None]
     resolve: Callable[[str], None]
     persist: Callable[[Mapping[str, int]], None]
     remember: Callable[[fx.Remember], None]

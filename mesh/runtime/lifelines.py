@@ -19,7 +19,6 @@ from mesh.core.lines import LineEvent, LineKept, LineLost
 from mesh.core.pace import Pace
 from mesh.errors import DecodeError, SealError
 from mesh.runtime.door import Door
-from mesh.runtime.driver import LineEffect
 from mesh.runtime.reach import Reach
 from mesh.runtime.streams import FIRST_FRAME_BYTES_MAX, connect
 from mesh.wire.frames import FrameKind, FrameReader, exchange_body, frame, split_exchange
@@ -57,7 +56,7 @@ class LifelineKeeper:
         self._try_line = try_line
         self._open: dict[int, trio.CancelScope] = {}
 
-    def carry_out(self, effect: LineEffect) -> None:
+    def carry_out(self, effect: fx.LineEffect) -> None:
         """Carry out one effect."""
         match effect:
             case fx.OpenLifeline():

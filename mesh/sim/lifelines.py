@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from mesh.core.address import Address
-from mesh.core.effects import CloseLifeline, HangUp, KeepOpen, OpenLifeline, TryLine
+from mesh.core.effects import CloseLifeline, HangUp, KeepOpen, LineEffect, OpenLifeline, TryLine
 from mesh.core.lines import HungUp, LineEvent, LineKept, LineLost
 from mesh.sim.host import Host
 from mesh.sim.loop import Loop
@@ -29,7 +29,6 @@ class _Line:
     source: Address
     observer: Host | None = None
     observer_session: int = 0
-    is_kept: bool = False
 
 
 class SimLifelines:
@@ -52,9 +51,7 @@ class SimLifelines:
         self._by_source: dict[Address, _Line] = {}
         self._last = 0
 
-    def carry_out(
-        self, host: Host, effect: OpenLifeline | CloseLifeline | KeepOpen | TryLine | HangUp
-    ) -> None:
+    def carry_out(self, host: Host, effect: LineEffect) -> None:
         """Carry out one effect of a host's node."""
         match effect:
             case OpenLifeline():
@@ -73,8 +70,8 @@ class SimLifelines:
     def open(self, subject: Host, effect: OpenLifeline) -> None:
         """Carry out one `OpenLifeline`: two round trips until it is answered."""
         self._last += 1
-        port = _PORTS_FROM + self._last
-        source = Address(subject.spec.address.host, port % 55_535 + _PORTS_FROM)
+        port = _PORTS_FROM + self._last % (65_536 - _PORTS_FROM)
+        source = Address(subject.spec.address.host, port)
         line = _Line(subject, subject.session, effect, source)
         self._by_id[subject.index, subject.session, effect.lifeline_id] = line
         target = self._host_at(effect.to)
@@ -188,7 +185,6 @@ class SimLifelines:
         if not line.subject.takes_messages:
             line.subject.inbox.append((self._kept, line))
             return
-        line.is_kept = True
         self._report(line.subject, LineKept(line.effect.lifeline_id))
 
     def _tell_observer(self, line: _Line) -> None:
