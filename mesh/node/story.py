@@ -15,11 +15,10 @@ from mesh.errors import CommandRefused
 from mesh.membership.history import Entry
 from mesh.membership.member import Member
 from mesh.membership.swim import Swim
+from mesh.node.view import LISTED_DIGITS
 from mesh.wire.records import is_proof
 
 SHOWN_MAX: Final = 10
-LISTED_DIGITS: Final = 4
-"""So many digits of its id follow the name of a member that shares it with another."""
 
 
 def tell_story(now: float, command_id: int, swim: Swim, offset_s: float, whom: str) -> Answer:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from mesh.core.ids import NO_MESH, format_id
 from mesh.membership.member import Member
@@ -15,6 +15,9 @@ from mesh.membership.swim import Swim
 from mesh.node.config import NodeConfig
 from mesh.wire.records import Cause, State
 from mesh.work.work import Work
+
+LISTED_DIGITS: Final = 4
+"""So many digits of its id follow the name of a living member that shares it with another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ def _member(
     meta = member.card.meta
     name = member.name
     if member.is_living and swim.rumours.names.is_shared(name):
-        name = f"{name}~{format_id(member.node_id)[:4]}"
+        name = f"{name}~{format_id(member.node_id)[:LISTED_DIGITS]}"
     used: int | None = None
     load: float | None = None
     if own_vitals is not None:
