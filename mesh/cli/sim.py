@@ -47,7 +47,7 @@ def add_commands(commands: Commands) -> None:
         "--fault",
         metavar="NAME",
         default=None,
-        help=f"what goes wrong: {', '.join(FAULTS)} (default: crash)",
+        help=f"what goes wrong: {', '.join(FAULTS)} (default: crash, of a process; host: with its whole host)",
     )
     sim.add_argument(
         "--seed",

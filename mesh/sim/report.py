@@ -147,14 +147,17 @@ class Result:
         return f"from the {'end of the faults' if is_mixed else 'first start'} until all views were right"
 
     def _expected(self) -> str:
-        """Return what the profile and the size make of a detection: a probe, and then a suspicion."""
+        """Return what the profile and the size make of a detection: how silence is found, and what else there is."""
         swim, nodes = profile(self.settings["profile"]), self.settings["nodes"]
         shared_s, alone_s = swim.suspicion_s(nodes), swim.longest_suspicion_s(nodes)
-        return (
-            f"a probe within a few periods of {swim.probe_interval_s:g} s, and a suspicion of "
+        silence = (
+            f"a probe within a period or two of {swim.probe_interval_s:g} s, and a suspicion of "
             f"{shared_s:.1f} s if enough share it, {alone_s:.1f} s if nobody does "
             f"({self.settings['profile']}, {nodes} members)"
         )
+        if self.settings.get("fault") == "crash":
+            return f"a few round trips, since its host tells of a crash; were it silent, {silence}"
+        return silence
 
     def _verdict(self) -> str:
         if not self.has_held:

@@ -89,11 +89,14 @@ def test_the_table_is_aligned_and_says_it_all() -> None:
 
 def test_the_table_says_what_its_numbers_are() -> None:
     text = measured("crash").to_text()
+    assert "a few round trips, since its host tells of a crash; were it silent, a probe" in text
+    assert "its host tells" not in measured("host").to_text()
     assert " s, from the first start until all views were right\n" in text
     assert " s, from the end of the fault until all views were right again\n" in text
     shared_s, alone_s = SWIM.suspicion_s(NODES), SWIM.longest_suspicion_s(NODES)
     assert (
-        f"a probe within a few periods of {SWIM.probe_interval_s:g} s, and a suspicion of " in text
+        f"a probe within a period or two of {SWIM.probe_interval_s:g} s, and a suspicion of "
+        in text
     )
     assert (
         f"{shared_s:.1f} s if enough share it, {alone_s:.1f} s if nobody does (local, {NODES} members)"
