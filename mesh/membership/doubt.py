@@ -16,7 +16,8 @@ from mesh.membership.suspicion import Suspected
 DEAF_PERIODS: Final = 2.5
 """Silence of everybody for so many periods is the observer's own: in each, others ask it about once.
 
-It asks one itself in each, too, unless its health is bad: then it may hold itself deaf when only nobody
+By turns that is so on average alone: one of fifty observes nobody, and is asked by nobody. It asks one itself in
+each, too, unless its health is bad: then it may hold itself deaf when only nobody
 has asked it, which puts its verdicts off by a period at a time. Periods as long as its own are then
 would be no better measure: deafness is what makes health bad, and a deaf node would notice too late.
 """

@@ -4,8 +4,8 @@
                   any ack, on any way, ends the probe
 
 Patience is what the round trips measured so far allow for (with this member, else with all), at most
-probe_timeout_s. More
-probes than the period's begin where somebody is missed, or is to be looked at at once: see `turns`.
+probe_timeout_s. More probes than the period's begin where somebody is missed, or is to be looked at at once:
+see `turns`. In SWIM's own round patience is always probe_timeout_s, and a probe ends with its period.
 
 This machine only finds out who does not answer; what follows from that is not decided here. Its times
 are stretched by the node's own health score.
@@ -89,7 +89,7 @@ class _Relay:
 
 
 class Prober:
-    """Probes members one after another, answers pings, and relays for others."""
+    """Probes members, several at once where need be; answers pings, and relays for others."""
 
     def __init__(
         self,
@@ -348,7 +348,6 @@ class Prober:
 
 def _unrelayed(probe: Probe) -> Clue:
     if not probe.relays:
-        return Clue(
-            "no answer through nobody, there is no other"
-        )  # that nobody asked is no evidence
+        # Of no kind: that nobody was asked is no evidence.
+        return Clue("no answer through nobody, there is no other")
     return clue(Kind.NO_INDIRECT_ACK, ", ".join(probe.relays.values()))

@@ -26,7 +26,9 @@ class SwimConfig:
     """The protocol period: one probe each. Shorter finds deaths sooner and costs packets. 0.1 to 10."""
 
     probe_timeout_s: float
-    """How long a direct ping may take before others are asked. Above the 99th percentile of the RTT."""
+    """How long a direct ping may take at most before others are asked, and they after that.
+
+    Less where the round trips measured are short. Above the 99th percentile of the RTT."""
 
     indirect_probes: int = 3
     """How many members are asked to ping a silent one (k of SWIM). 0 to 8."""
