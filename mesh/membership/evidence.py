@@ -134,9 +134,8 @@ class Evidence:
         whose = (sender, message.boot)
         for before, held in list(self._held.items()):
             if (held.node_id, held.boot) == whose:
-                del self._held[
-                    before
-                ]  # its end may never be heard: it led to an address that is gone
+                # Its end may never be heard: it may lead to an address that is gone.
+                del self._held[before]
                 self._outbox.do(HangUp(before))
         self._held[source] = _Held(sender, message.boot)
         case = self._cases.get(sender)
@@ -177,9 +176,8 @@ class Evidence:
             return
         case = self._case(member)
         if message.accuser != self._identity.node_id:
-            before = case.witnesses.get(
-                message.accuser, NOTHING
-            )  # what was told first may come last
+            before = case.witnesses.get(message.accuser, NOTHING)
+            # Both count: what was told first may come last.
             case.witnesses[message.accuser] = before | Seen(message.seen)
         if not case.asked and case.rank is not None:
             self._look(now, member, case)

@@ -178,7 +178,7 @@ class Listener:
         return not pace.allows(self._clock())
 
     def keep(self, source: Address) -> None:
-        """Keep the connection from `source` for as long as its other end does, whatever it is silent."""
+        """Keep the connection from `source` for as long as its other end does, however long it is silent."""
         for connection in self._connections:
             if connection.source == source:
                 self._kept[source] = connection

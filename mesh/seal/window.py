@@ -23,9 +23,8 @@ class ReplayWindow:
 
     def __init__(self, floor: int = 0) -> None:
         self._highest = floor - 1
-        self._seen = (
-            _MASK  # bit i: the number `highest - i`; what is below the floor counts as seen
-        )
+        # Bit i: the number `highest - i`. What is below the floor counts as seen.
+        self._seen = _MASK
 
     def accept(self, number: int) -> bool:
         """Say whether this number counts, and note that it was seen."""
