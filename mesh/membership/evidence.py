@@ -39,6 +39,7 @@ from mesh.core.ids import NodeId, low32
 from mesh.core.pace import Pace
 from mesh.core.timers import Timers
 from mesh.errors import TransportError
+from mesh.membership.address_index import AddressIndex
 from mesh.membership.case import NOTHING, Case
 from mesh.membership.clues import as_seen_by, clue, seen_clues
 from mesh.membership.gossip import Gossip
@@ -49,7 +50,6 @@ from mesh.membership.outbox import Outbox
 from mesh.membership.profile import SwimConfig
 from mesh.membership.rumours import WITNESSED_MAX, Rumours
 from mesh.membership.table import MemberTable
-from mesh.membership.whereabouts import Whereabouts
 from mesh.wire.packet import Packet
 from mesh.wire.records import Cause
 from mesh.wire.swim_messages import Ack, Dead, Lifeline, LifelineKept, Ping, Seen, Suspect
@@ -112,7 +112,7 @@ class Evidence:
         self._held: dict[Address, _Held] = {}
         self._cases: dict[NodeId, Case] = {}
         self._declared: dict[tuple[NodeId, int], float] = {}  # sessions, the latest last
-        self._whereabouts = Whereabouts(table)
+        self._index = AddressIndex(table)
         self._spare: Timers[NodeId] = Timers()
         self.hints = Pace(rate_s=HINTS_S, burst=HINTS_BURST)
         self._seen_view = 0
@@ -160,7 +160,7 @@ class Evidence:
         """Take that the host at an address refuses a datagram."""
         if self._config.lifeguard.lifelines <= 0:
             return
-        for member in self._whereabouts.at(address):
+        for member in self._index.at(address):
             case = self._case(member)
             if Seen.REJECTED in case.seen or not (case.has_end or self.hints.allows(now)):
                 continue

@@ -8,7 +8,7 @@ from mesh.membership.member import Member
 from mesh.membership.table import MemberTable
 
 
-class Whereabouts:
+class AddressIndex:
     """Answers from one pass over the living for each change of them; who never asks pays nothing."""
 
     def __init__(self, table: MemberTable) -> None:
