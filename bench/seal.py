@@ -125,8 +125,7 @@ def _no_hands() -> dict[str, Any]:
     def refuse(*what: object) -> None:
         """Leave it: nothing but datagrams is measured."""
 
-    names = "send exchange keep_line resolve persist remember emit start_process read_output stop_process say"
-    return dict.fromkeys((n for n in names.split() if n in Hands.__dataclass_fields__), refuse)
+    return dict.fromkeys(Hands.__dataclass_fields__, refuse)
 
 
 def flood(sock: socket.socket, to: Address, secret: bytes, pings: int) -> None:
