@@ -184,7 +184,7 @@ class Evidence:
         self._weigh(now, member, case)
 
     def doubts(self, now: float, message: Dead) -> bool:
-        """Say whether this node is to look before it believes a verdict: it keeps a lifeline of that session."""
+        """Look before a crash is believed, if a lifeline of that session is kept here; say whether that is so."""
         member = self._living(message.node_id, message.boot)
         if member is None or message.cause is not Cause.CRASHED or not self._lines_of(member):
             return False

@@ -167,6 +167,7 @@ class Swim:
             "dropped_syncs": self._sync.dropped,
             "held_gossip": self._gossip.pace.held,
             "held_suspicions": self.rumours.pace.held,
+            "held_hints": self.lines.evidence.hints.held,
             "held_refutations": self.rumours.refutation.pace.held,
             "voided_pauses": self._vigil.pauses,
             "doubted_verdicts": self._vigil.doubted,

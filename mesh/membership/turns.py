@@ -104,12 +104,12 @@ class Turns:
         looked = dict(self._urgent)
         self._urgent.clear()
         self._urgent_at = None
+        is_hearing = now - self._heard_at <= HEARD_PERIODS * self._config.probe_interval_s
         for node_id in self._awaited.take_due(now):
-            self._awaited.set(node_id, now + self._turn_s)
-            is_hearing = now - self._heard_at <= HEARD_PERIODS * self._config.probe_interval_s
             if not self._observes(node_id):
-                self._awaited.cancel(node_id)
-            elif is_healthy and is_hearing:
+                continue  # it pinged for somebody else, or others observe it now
+            self._awaited.set(node_id, now + self._turn_s)
+            if is_healthy and is_hearing:
                 looked[node_id] = None
         members = (self._table.get(node_id) for node_id in looked)
         return [member for member in members if member is not None and member.is_living]

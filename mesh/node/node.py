@@ -233,7 +233,6 @@ class Node:
         counters = {
             **self.counters,
             **self._swim.counters,
-            "held_hints": self._swim.lines.evidence.hints.held,
             "dropped_tells": self._budget.dropped,
             "held_tells": self._budget.held,
             "refused_exchanges": self._exchanges.refused,
