@@ -8,8 +8,9 @@ from mesh.core.effects import SendDatagram
 from mesh.core.ids import NodeId, low32
 from mesh.core.requests import Ask, Outgoing
 from mesh.membership.lifeguard import plain_swim
-from mesh.membership.prober import RELAYS_MAX
+from mesh.membership.prober import PATIENCE_SHARE_MIN, PROBES_MAX, RELAYS_MAX
 from mesh.membership.profile import local
+from mesh.membership.round_trip import RoundTrip
 from mesh.wire.packet import decode_packet
 from mesh.wire.records import Cause, State, Vitals
 from mesh.wire.swim_messages import Ack, Alive, Dead, Ping, PingReq, Suspect
@@ -73,6 +74,44 @@ def test_silence_is_asked_about_through_others_and_over_tcp(pump: Pump) -> None:
     assert all(isinstance(r, PingReq) and low32(r.target) == ping.target for _, r in requests)
     asks = [o for o in outputs if isinstance(o, Ask)]
     assert [type(ask.message) for ask in asks] == [Ping]
+
+
+@pytest.mark.parametrize(
+    ("measured", "share"),
+    [(0.0, PATIENCE_SHARE_MIN), (0.5, 0.5), (2.0, 1.0)],
+    ids=["at least so much", "what was measured", "at most the timeout"],
+)
+def test_others_are_asked_once_the_round_trips_that_were_measured_are_over(
+    pump: Pump, measured: float, share: float
+) -> None:
+    first = pump.mesh(6)[0]
+    timeout_s = pump.config.probe_timeout_s
+    for other in first.swim.table.living:
+        member = first.swim.table.get(other)
+        assert member is not None
+        member.round_trip = RoundTrip(measured * timeout_s, 0.0)
+    next_probe(pump, first)
+    patience_s = share * timeout_s
+    early = first.swim.handle_timeout(pump.now + 0.99 * patience_s)
+    assert messages(early, PingReq) == []
+    due = first.swim.handle_timeout(pump.now + 1.01 * patience_s)
+    assert len(messages(due, PingReq)) == pump.config.indirect_probes
+
+
+def test_probes_under_way_are_bounded_and_no_two_are_of_one_member(pump: Pump) -> None:
+    first, second = pump.mesh(2)
+    numbers = range(10, 10 + 2 * PROBES_MAX)
+    for number in numbers:
+        pump.at_host(first, second, Alive(card_bytes(number)))
+    prober = first.swim._prober
+    prober.void(pump.now)
+    for number in numbers:
+        member = first.swim.table.get(node_id(number))
+        assert member is not None
+        for _ in range(2):
+            prober._begin(pump.now, member)
+    probed = [probe.node_id for probe in prober._probes.values()]
+    assert probed == [node_id(number) for number in numbers[:PROBES_MAX]]
 
 
 @pytest.mark.parametrize(("others", "suspects", "suspects_asked"), [(8, 4, 0), (5, 2, 1)])

@@ -27,10 +27,8 @@ def test_two_that_moved_at_once_each_to_where_it_knew_a_third_understand_each_ot
         talk(now, b, a, b"%d" % tick)
     assert a.got[-1] == b.got[-1] == b"19"
     assert len(b.got) >= 14
-    for one, other in (
-        (a, b),
-        (b, a),
-    ):  # and what one says is for the other again, and for nobody else
+    # And what one says is for the other again, and for nobody else.
+    for one, other in ((a, b), (b, a)):
         third = Peer(5)
         third.hears(20.0, one, one.says(20.0, other, b"for one"))
         assert third.seal.counters["dropped_unopened"] == 1
