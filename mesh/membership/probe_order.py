@@ -1,4 +1,4 @@
-"""Whom to ping next: every member once a round, in an order that nobody can predict.
+"""SWIM's round: every member is pinged once in it, in an order that nobody can predict.
 
 Each round goes through a fresh shuffle; a member that joins in the middle gets a random place in
 what is left of it. So the time until a dead member is probed is bounded by two rounds.

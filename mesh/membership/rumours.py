@@ -203,7 +203,7 @@ class Rumours:
         evidence: tuple[Clue, ...],
         accuser: NodeId | None = None,
     ) -> None:
-        """Keep suspicions, probe order and names in step with a change, and publish it."""
+        """Keep suspicions, turns and names in step with a change, and publish it."""
         card = change.card
         accusers = self._accusers(change, accuser)
         boot, incarnation, state, _ = change.after

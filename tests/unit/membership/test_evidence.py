@@ -231,6 +231,15 @@ def test_lifeline_of_another_session_of_a_stranger_or_of_somebody_gone_is_not_ke
     assert observer.keeps(Lifeline(1), Address("10.0.0.9", 40_002)) is None
 
 
+def test_no_more_lifelines_are_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mesh.membership.evidence.HELD_MAX", 2)
+    evidence = Observer(size=4).swim.lines.evidence  # which keeps one of host 2
+    third, fourth = (Address("10.0.0.8", port) for port in (40_003, 40_004))
+    assert evidence.on_lifeline(node_id(3), third, Lifeline(1)) == LifelineKept()
+    assert evidence.on_lifeline(node_id(4), fourth, Lifeline(1)) is None
+    assert evidence.held == 2
+
+
 def test_who_leaves_is_hung_up_on_and_never_asked_about() -> None:
     observer = Observer()
     outputs = observer.hears(1.0, 2, Left(node_id(2), 1, 0))

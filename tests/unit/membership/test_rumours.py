@@ -4,10 +4,11 @@ import pytest
 
 from mesh.core.effects import Emit, SendDatagram, Stop
 from mesh.core.events import EventKind
-from mesh.core.ids import MeshId
+from mesh.core.ids import MeshId, NodeId
 from mesh.core.requests import Outgoing
 from mesh.errors import DecodeError
 from mesh.membership.identity import INCARNATION_MAX
+from mesh.membership.rumours import HASTENED_MIN
 from mesh.wire.packet import decode_packet, encode_message, encode_packet
 from mesh.wire.records import Cause, Standing, State
 from mesh.wire.swim_messages import Alive, Dead, Left, Suspect, SyncOffer
@@ -98,6 +99,17 @@ def test_news_is_emitted_once_however_often_it_is_told(pump: Pump, hosts: list[H
     message = Dead(third.node_id, 1, 0, Cause.CRASHED, second.node_id)
     assert events(hear(pump, first, second, message)) == [EventKind.DEAD]
     assert events(hear(pump, first, second, message)) == []
+
+
+def test_many_suspects_at_once_are_no_reason_to_hurry(
+    pump: Pump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, accuser, *others = pump.mesh(8)
+    hurried: list[NodeId] = []
+    monkeypatch.setattr(first.swim._turns, "hasten", lambda _now, other: hurried.append(other))
+    for other in others:
+        hear(pump, first, accuser, Suspect(other.node_id, 1, 0, accuser.node_id))
+    assert hurried == [other.node_id for other in others[:HASTENED_MIN]]
 
 
 def test_older_card_of_a_suspect_does_not_give_it_more_time(pump: Pump, hosts: list[Host]) -> None:
