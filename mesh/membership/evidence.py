@@ -129,14 +129,13 @@ class Evidence:
         member = self._table.get(sender)
         if member is None or not member.is_living or member.boot != message.boot:
             return None
-        if self._config.lifeguard.lifelines <= 0 or len(self._held) >= HELD_MAX:
+        replaced = self._lines_of(member)
+        if self._config.lifeguard.lifelines <= 0 or len(self._held) - len(replaced) >= HELD_MAX:
             return None
-        whose = (sender, message.boot)
-        for before, held in list(self._held.items()):
-            if (held.node_id, held.boot) == whose:
-                # Its end may never be heard: it may lead to an address that is gone.
-                del self._held[before]
-                self._outbox.do(HangUp(before))
+        for before, _ in replaced:
+            # Its end may never be heard: it may lead to an address that is gone.
+            del self._held[before]
+            self._outbox.do(HangUp(before))
         self._held[source] = _Held(sender, message.boot)
         case = self._cases.get(sender)
         if case is not None and case.boot == message.boot:  # what was seen of it is over
@@ -148,8 +147,8 @@ class Evidence:
         """Take the end of a lifeline: ask the member what that means."""
         held = self._held.pop(source, None)
         member = None if held is None else self._living(held.node_id, held.boot)
-        if member is None or self._lines_of(member):
-            return  # it is gone already, runs in another session, or has opened another lifeline
+        if member is None:
+            return  # it is gone already, runs in another session, or has opened another lifeline in place of it
         case = self._case(member)
         case.seen |= Seen.CLOSED
         if not case.seen.is_refused:

@@ -238,6 +238,11 @@ def test_no_more_lifelines_are_kept_than_there_is_room_for(monkeypatch: pytest.M
     assert evidence.on_lifeline(node_id(3), third, Lifeline(1)) == LifelineKept()
     assert evidence.on_lifeline(node_id(4), fourth, Lifeline(1)) is None
     assert evidence.held == 2
+    again = Address("10.0.0.8", 40_005)
+    assert evidence.on_lifeline(node_id(3), again, Lifeline(1)) == LifelineKept(), (
+        "in place of its own"
+    )
+    assert evidence.held == 2
 
 
 def test_who_leaves_is_hung_up_on_and_never_asked_about() -> None:
@@ -245,14 +250,6 @@ def test_who_leaves_is_hung_up_on_and_never_asked_about() -> None:
     outputs = observer.hears(1.0, 2, Left(node_id(2), 1, 0))
     assert HangUp(LINE) in outputs
     assert observer.hang_up(1.1) == []
-
-
-def test_end_of_one_of_two_lifelines_of_a_member_means_nothing() -> None:
-    observer = Observer()
-    second = Address("10.0.0.9", 40_005)
-    assert observer.keeps(Lifeline(1), second) == LifelineKept()
-    assert observer.hang_up(1.0, LINE) == []
-    assert len(observer.hang_up(1.1, second)) == 1
 
 
 def test_end_of_a_lifeline_of_an_earlier_session_means_nothing() -> None:
