@@ -80,7 +80,9 @@ class Gossip:
         self._last_round = now
         targets = self._targets(now)
         for member in targets:
-            if not self._outbox.gossip(member.address):
+            # What the dead are told is told to nobody else for it: it uses up none of the tellings.
+            counts = member.is_living or not self._table.living
+            if not self._outbox.gossip(member.address, counts=counts):
                 break
         has_more = targets and len(self._news)
         self._deadline = now + self._config.gossip_interval_s if has_more else None
@@ -100,7 +102,7 @@ class Gossip:
         return list(chosen.values())
 
     def _targets(self, now: float) -> list[Member]:
-        targets = self._next(self._config.gossip_fanout)
         config = self._config
         window_s = DEAD_WINDOW * config.pause_tolerance_s
-        return targets + self._table.recently_dead(now, window_s, config.told_dead_max)
+        dead = self._table.recently_dead(now, window_s, config.told_dead_max)
+        return dead + self._next(config.gossip_fanout)

@@ -38,9 +38,10 @@ class Outbox:
         parts += self._news.take(room, self._table.size, about)
         self._post(to, parts)
 
-    def gossip(self, to: Address) -> bool:
-        """Send rumours alone; say whether there were any."""
-        parts = self._news.take(PACKET_BYTES_MAX - HEADER.size, self._table.size)
+    def gossip(self, to: Address, *, counts: bool = True) -> bool:
+        """Send rumours alone, and count them as told or not; say whether there were any."""
+        room = PACKET_BYTES_MAX - HEADER.size
+        parts = self._news.take(room, self._table.size) if counts else self._news.riders(room)
         if parts:
             self._post(to, parts)
         return bool(parts)

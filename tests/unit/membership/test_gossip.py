@@ -1,5 +1,6 @@
 """Rounds of gossip: while there is news, and to whom."""
 
+from mesh.membership.dissemination import retransmit_limit
 from mesh.membership.profile import lan
 from mesh.wire.packet import PACKET_BYTES_MAX, decode_packet
 from mesh.wire.records import Cause, State
@@ -70,6 +71,24 @@ def test_recently_dead_are_told_too() -> None:
     told = [s.to for s in hosts[0].sent if Dead in map(type, decode_packet(s.data).messages)]
     assert hosts[2].address in told
     assert pump.run_until(lambda: hosts[0].state_of(hosts[2]) is State.ALIVE, 0.5)
+
+
+def test_what_the_dead_are_told_uses_up_no_telling_of_the_living() -> None:
+    pump = Pump()
+    hosts = pump.mesh(30)
+    for dead in hosts[1:4]:
+        verdict = Dead(dead.node_id, 1, 0, Cause.CRASHED, hosts[5].node_id)
+        for host in (hosts[0], *hosts[4:]):
+            pump.at_host(host, hosts[5] if host is not hosts[5] else hosts[6], verdict)
+        pump.cut = lambda a, b: {a, b} & {host.address for host in hosts[1:4]} != set()
+    pump.run(3.0)  # until that is told
+    hosts[0].sent.clear()
+    pump.at_host(hosts[0], hosts[5], Alive(card_bytes(6, incarnation=1, name="renamed")))
+    pump.run(3.0)
+    told = [s.to for s in hosts[0].sent if Alive in map(type, decode_packet(s.data).messages)]
+    living = [to for to in told if to not in {host.address for host in hosts[1:4]}]
+    assert len(told) > len(living), "the dead are told too"
+    assert len(living) == retransmit_limit(pump.config.retransmit_multiplier, 27)
 
 
 def test_datagrams_keep_to_the_limit_with_three_hundred_rumours_pending() -> None:
