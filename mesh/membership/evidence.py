@@ -45,7 +45,7 @@ from mesh.membership.clues import as_seen_by, clue, seen_clues
 from mesh.membership.gossip import Gossip
 from mesh.membership.identity import Identity
 from mesh.membership.member import Member
-from mesh.membership.observers import observers_of
+from mesh.membership.observers import rank_of
 from mesh.membership.outbox import Outbox
 from mesh.membership.profile import SwimConfig
 from mesh.membership.rumours import WITNESSED_MAX, Rumours
@@ -278,10 +278,9 @@ class Evidence:
         return case
 
     def _rank(self, member: Member) -> int | None:
-        """Return this node's rank among a member's observers. O(mesh)."""
+        """Return this node's rank among a member's observers; None: it is none."""
         own, count = self._identity.node_id, self._config.lifeguard.lifelines
-        observers = observers_of(member.node_id, [own, *self._table.living], count)
-        return observers.index(own) if own in observers else None
+        return rank_of(own, member.node_id, self._table.living, count)
 
     def _look(self, now: float, member: Member, case: Case) -> None:
         """Find out for oneself: by a ping, which is refused soonest, over TCP, and on the lifeline kept for it."""

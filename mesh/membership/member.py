@@ -29,6 +29,7 @@ class Member:
     vitals: Vitals | None = None
     heard_at: float | None = None  # `now` of its last packet or answer
     by: NodeId = NO_NODE  # who asked to forget it
+    place: int = -1  # where it is in the table's list of the living; -1: not in it
 
     @property
     def node_id(self) -> NodeId:

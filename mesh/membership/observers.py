@@ -33,6 +33,23 @@ def observers_of(subject: NodeId, others: Iterable[NodeId], count: int) -> list[
     return heapq.nlargest(count, candidates, key=lambda node_id: lot(subject, node_id))
 
 
+def rank_of(own: NodeId, subject: NodeId, others: Iterable[NodeId], count: int) -> int | None:
+    """Return the rank of `own`, from 0, among the `count` observers of another member; None: it is none of them.
+
+    Most are not, and meet as many with higher lots soon: of thousands of others, some dozens are looked at.
+    """
+    if own == subject or count <= 0:
+        return None
+    mine = lot(subject, own)
+    rank = 0
+    for node_id in others:
+        if node_id != subject and lot(subject, node_id) > mine:
+            rank += 1
+            if rank == count:
+                return None
+    return rank
+
+
 class Observers:
     """The observers of one node, kept as members come and go: O(1) for each, O(mesh) when an observer goes."""
 

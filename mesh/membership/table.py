@@ -36,12 +36,14 @@ class MemberTable:
     def __init__(self, self_id: NodeId) -> None:
         self._self_id = self_id
         self._members: dict[NodeId, Member] = {}
-        self._living: list[NodeId] = []
-        self._place: dict[NodeId, int] = {}  # where in _living; the two change together
+        self._living: list[NodeId] = []  # each member knows its place here
         self._gone: dict[NodeId, None] = {}  # dead and left, the latest last
         self.tombstones = Tombstones()
         self.view_hash = 0
         """The exclusive or of the hashes of all living members, this node among them."""
+
+        self.moves = 0
+        """Grows whenever somebody may be at an address at which it was not known to be."""
 
         self.turned_away = 0
         """How many newcomers were not taken in because the table was full of living members."""
@@ -126,7 +128,9 @@ class MemberTable:
     def choose(self, rng: random.Random, count: int, but: NodeId | None = None) -> list[Member]:
         """Return up to `count` different living members at random, without `but`. O(count)."""
         living = self._living
-        wanted = min(count, len(living) - (1 if but in self._place else 0))
+        left_out = None if but is None else self._members.get(but)
+        is_among = left_out is not None and left_out.place >= 0
+        wanted = min(count, len(living) - is_among)
         if wanted <= 0:
             return []
         if wanted * 3 >= len(living):
@@ -143,7 +147,8 @@ class MemberTable:
         """Raise AssertionError if the indices do not match the members."""
         living = {m.node_id for m in self if m.is_living and m.node_id != self._self_id}
         assert sorted(self._living) == sorted(living), "living holds exactly the living others"
-        assert all(self._living[place] == node_id for node_id, place in self._place.items())
+        placed = {m.place: m.node_id for m in self if m.place >= 0}
+        assert placed == dict(enumerate(self._living)), "each knows its place among the living"
         gone = {State.DEAD, State.LEFT}
         assert set(self._gone) == {m.node_id for m in self if m.state in gone}
         assert all((m.state is State.FORGOTTEN) == (m.node_id in self.tombstones) for m in self)
@@ -170,6 +175,7 @@ class MemberTable:
         self.view_hash ^= hash_of(member)
         self.tombstones.drop(member)
         if is_later:
+            self.moves += card.address != member.address
             member.card, member.card_bytes = card, card_bytes
         if rank > before:
             member.boot, member.incarnation, member.state, member.cause = rank
@@ -193,6 +199,7 @@ class MemberTable:
         if not self._make_room(member):
             return None
         self._members[member.node_id] = member
+        self.moves += 1
         self.view_hash ^= hash_of(member)
         self._file(member)
         return Change(card=member.card, after=member.rank, before=None, is_card_new=True)
@@ -224,8 +231,8 @@ class MemberTable:
         node_id = member.node_id
         if member.is_living:
             self._gone.pop(node_id, None)
-            if node_id not in self._place and node_id != self._self_id:
-                self._place[node_id] = len(self._living)
+            if member.place < 0 and node_id != self._self_id:
+                member.place = len(self._living)
                 self._living.append(node_id)
             return
         if member.state is State.FORGOTTEN:
@@ -236,12 +243,12 @@ class MemberTable:
             self.tombstones.add(member)
         else:
             self._gone.setdefault(node_id)
-        place = self._place.pop(node_id, None)
-        if place is not None:
+        if member.place >= 0:
             last = self._living.pop()
             if last != node_id:
-                self._living[place] = last
-                self._place[last] = place
+                self._living[member.place] = last
+                self._members[last].place = member.place
+            member.place = -1
 
 
 def _declared(card: Card) -> tuple[object, ...]:

@@ -22,7 +22,7 @@ from typing import Final
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
 from mesh.membership.member import Member
-from mesh.membership.observers import Observers, observers_of
+from mesh.membership.observers import Observers, rank_of
 from mesh.membership.probe_order import ProbeOrder
 from mesh.membership.profile import SwimConfig
 from mesh.membership.table import MemberTable
@@ -121,7 +121,5 @@ class Turns:
         return (turns + GRACE_S_SHARE) * self._config.probe_interval_s
 
     def _observes(self, node_id: NodeId) -> bool:
-        """Say whether this node is among the observers of a member. O(mesh)."""
-        own = self._own_id
-        others = [own, *self._table.living]
-        return own in observers_of(node_id, others, self._count)
+        """Say whether this node is among the observers of a member. O(mesh) if it is."""
+        return rank_of(self._own_id, node_id, self._table.living, self._count) is not None

@@ -49,7 +49,7 @@ def test_default_name_changed_after_another_seed_let_the_old_one_in_is_no_confli
     other = pump.add(2, 1)
     pump.run(1.0)
     # The second seed has forgotten who holds the name: it lets the newcomer in under it.
-    other.swim.rumours.names._holders.clear()
+    other.swim.rumours.names._sole.clear()
     other.swim.rumours.names._held_by.clear()
     host = pump.add(3, 1, 2, name="ada", is_name_given=False)
     pump.run(5.0)

@@ -37,3 +37,17 @@ def test_holder_is_another_member_than_the_one_who_asks() -> None:
     names = Names()
     file(names, 1, "ada")
     assert names.holder("ada", but=node_id(1)) is None
+
+
+def test_of_several_holders_the_one_that_stays_is_the_only_one() -> None:
+    names = Names()
+    file(names, 1, "ada")
+    assert file(names, 2, "ada") == node_id(1)
+    assert file(names, 3, "ada") == node_id(1)
+    file(names, 1, "ada", is_living=False)
+    assert names.holder("ada", but=node_id(9)) == node_id(2), "the others in the order they came"
+    assert names.is_shared("ada")
+    file(names, 2, "ada", is_living=False)
+    assert not names.is_shared("ada")
+    assert names.holder("ada", but=node_id(9)) == node_id(3)
+    assert file(names, 1, "ada") == node_id(3)

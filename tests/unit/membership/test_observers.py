@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from mesh.core.ids import NodeId
-from mesh.membership.observers import Observers, observers_of
+from mesh.membership.observers import Observers, observers_of, rank_of
 from tests.unit.membership.pump import node_id
 
 EVERYBODY = [node_id(number) for number in range(1, 101)]
@@ -28,6 +28,16 @@ def test_member_that_goes_moves_only_those_whom_it_observed() -> None:
     for subject in rest:
         before, after = observers_of(subject, EVERYBODY, 4), observers_of(subject, rest, 4)
         assert [known for known in before if known != gone] == after[: 4 - (gone in before)]
+
+
+def test_a_rank_is_the_place_among_the_observers_or_none() -> None:
+    for subject in EVERYBODY[:20]:
+        observers = observers_of(subject, EVERYBODY, 4)
+        for own in EVERYBODY:
+            expected = observers.index(own) if own in observers else None
+            assert rank_of(own, subject, EVERYBODY, 4) == expected
+    assert rank_of(node_id(1), node_id(2), [], 4) == 0
+    assert rank_of(node_id(1), node_id(2), [], 0) is None
 
 
 def test_each_observes_about_as_many_as_it_is_observed_by() -> None:
