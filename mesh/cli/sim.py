@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 SEED_MAX: Final = (1 << 63) - 1
 SWEEP_SEEDS_MAX: Final = 1_000_000
 NODES_DEFAULT: Final = 100
+NODES_MAX: Final = 10_000
+SCALE_MIN: Final = 10  # some are killed, and enough are to be left
 JOBS_MAX: Final = 256
 FAULTS: Final = ("crash", "host", "pause", "partition", "loss", "restart", "leave", "none", "mixed")
 _DRAWN: Final = ("duration", "loss", "delay")
@@ -39,7 +41,7 @@ def add_commands(commands: Commands) -> None:
     sim.add_argument(
         "--nodes",
         metavar="N",
-        type=whole_number("--nodes", 1, 10_000),
+        type=whole_number("--nodes", 1, NODES_MAX),
         default=None,
         help="members (default: 100; a mixed run draws from 5 to 30)",
     )
@@ -96,9 +98,18 @@ def _add_experiments(sim: Parser) -> None:
         "--experiment",
         metavar="NAME",
         default=None,
-        help="lifeguard: detectors side by side, members blocked; scale: cost against size",
+        help="lifeguard: detectors side by side, members blocked",
     )
-    sim.add_argument("--quick", action="store_true", help="a smaller experiment")
+    sim.add_argument(
+        "--scale",
+        metavar="N,N,...",
+        type=_sizes,
+        default=None,
+        help="cost against size: packets, detection, joining and memory of meshes of N members",
+    )
+    sim.add_argument(
+        "--quick", action="store_true", help="a smaller experiment; with --scale: no joining"
+    )
     sim.add_argument(
         "--jobs",
         metavar="N",
@@ -113,7 +124,7 @@ def _add_experiments(sim: Parser) -> None:
         help="keep each run of --experiment lifeguard in FILE, and do none that it has again",
     )
     sim.add_argument(
-        "--svg", metavar="FILE", default=None, help="write the figure of --experiment scale to FILE"
+        "--svg", metavar="FILE", default=None, help="write the figure of --scale to FILE"
     )
 
 
@@ -153,12 +164,26 @@ def _seed_range(text: str) -> range:
     )
 
 
+def _sizes(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if all(is_number(part) and SCALE_MIN <= int(part) <= NODES_MAX for part in parts):
+        return tuple(map(int, parts))
+    raise ConfigError(
+        f"--scale expects sizes from {SCALE_MIN} to {NODES_MAX}, found {text!r}; write for instance "
+        "--scale 100,300,1000"
+    )
+
+
 def run_simulation(options: argparse.Namespace) -> int:
     """Run one seed, or sweep many; exit 0 only if every invariant held in every run."""
     import sys
 
     from mesh.cli.text import print_json
 
+    if options.scale is not None:
+        from mesh.cli.scale import run_scale
+
+        return run_scale(options)
     if options.experiment is not None:
         return _run_experiment(options)
     is_sweep = options.seeds is not None
@@ -184,29 +209,11 @@ def run_simulation(options: argparse.Namespace) -> int:
 
 def _run_experiment(options: argparse.Namespace) -> int:
     """Run what measures more than one run, and print its table."""
-    import sys
+    if options.experiment != "lifeguard":
+        raise ConfigError(f"--experiment expects lifeguard, found {options.experiment!r}")
+    from mesh.cli.lifeguard import run_lifeguard
 
-    from mesh.cli.text import print_json
-
-    if options.experiment == "lifeguard":
-        from mesh.cli.lifeguard import run_lifeguard
-
-        return run_lifeguard(options)
-    progress = complain if sys.stderr.isatty() else None
-    if options.experiment == "scale":
-        from mesh.sim import scale
-
-        points = scale.run_scale(options.seed, is_quick=options.quick, progress=progress)
-        text, data = scale.to_text(points), [point.to_json() for point in points]
-        if options.svg is not None:
-            user_path("--svg", options.svg).write_text(scale.to_svg(points), encoding="utf-8")
-    else:
-        raise ConfigError(f"--experiment expects lifeguard or scale, found {options.experiment!r}")
-    if options.json:
-        print_json(data)
-    else:
-        print(text)
-    return 0
+    return run_lifeguard(options)
 
 
 def _name(options: argparse.Namespace) -> str:

@@ -1,164 +1,210 @@
-"""What a mesh costs against its size: join, detection, dissemination, packets, as a table and a figure.
+"""What a mesh costs against its size: packets, detection, dissemination, joining, up to thousands of members.
 
-One line for each size, each from two runs of one seed: one mesh that forms through one seed node, and
-one that is converged from the start, where a member crashes. The command is `mesh sim --experiment scale`.
+Two runs of one seed for each size: a mesh that forms through one seed node, and one that is converged from
+the start, where members are killed, one loses its host and one is paused. Everything is read from traffic and
+events, and events are dropped as soon as they are counted: to compare three thousand full views would take
+nine million comparisons, and more memory than the mesh. The command is `mesh sim --scale 100,300,1000,3000`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mesh.core.events import EventKind
+from mesh.core.ids import NodeId
+from mesh.core.rng import stream
+from mesh.node.config import profile
 from mesh.node.node import Node
-from mesh.sim.experiment import Experiment, Settings
+from mesh.sim.fleet import Fleet, FleetOptions
+from mesh.sim.host import Host
+from mesh.sim.network import Conditions, Network
+from mesh.sim.world import Observed, World
 
-SIZES: Final = (10, 32, 100, 300, 1000)
-_QUICK_SIZES: Final = (10, 32, 100)
+JOINED_MAX: Final = 1000
+"""A larger mesh is not made to join: everybody meets everybody, and each meeting is simulated."""
+
+DELAY_S: Final = 0.001
+KILLS: Final = 3
+_SETTLE_S: Final = 15.0  # lifelines are opened, and the first anti-entropy begins
 _IDLE_S: Final = 30.0
+_REST_S: Final = 5.0  # after a fault, until no news of it is left
+_STEP_S: Final = 0.05
+_NOTICED_MAX_S: Final = 40.0
+_JOINED_MAX_S: Final = 60.0
+_START_S: Final = 1.0  # all nodes start within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """One size of mesh. Seconds are simulated."""
+class Noticed:
+    """How soon a fault is noticed, in seconds of simulated time since it began. None: not at all, or not by all."""
 
-    members: int
-    joined_s: float | None
+    suspected_s: float | None
+    """The first member that says a word against it."""
+
     first_s: float | None
-    last_s: float | None
-    spread_s: float | None
-    """From the first survivor's verdict to the last one's."""
+    """The first that holds it for dead."""
 
-    false_accusations: int
-    packets_s: float | None
-    bytes_s: float | None
+    last_s: float | None
+    """The last."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for programs; it repeats with the seed."""
+        """Return it for programs."""
+        return {"suspected_s": self.suspected_s, "first_s": self.first_s, "last_s": self.last_s}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calm:
+    """What one converged mesh did. Seconds are simulated; all of it repeats with the seed."""
+
+    members: int
+    packets_s: float
+    bytes_s: float
+    killed: Noticed
+    """The slowest of `KILLS` kills."""
+
+    lost: Noticed
+    paused: Noticed
+    spread_s: float | None
+    """From the first suspicion of the lost host to the moment at which all have heard of it: gossip alone."""
+
+    false_accusations: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for programs."""
         return {
-            "members": self.members,
-            "joined_s": self.joined_s,
-            "first_s": self.first_s,
-            "last_s": self.last_s,
-            "spread_s": self.spread_s,
-            "false_accusations": self.false_accusations,
             "packets_s": self.packets_s,
             "bytes_s": self.bytes_s,
+            "killed": self.killed.to_json(),
+            "lost": self.lost.to_json(),
+            "paused": self.paused.to_json(),
+            "spread_s": self.spread_s,
+            "false_accusations": self.false_accusations,
         }
 
 
-def run_scale(
-    seed: int = 1, *, is_quick: bool = False, progress: Callable[[str], None] | None = None
-) -> list[Point]:
-    """Measure every size, the smallest first; quick: up to a hundred members."""
-    points = []
-    for members in _QUICK_SIZES if is_quick else SIZES:
-        if progress is not None:
-            progress(f"{members} members")
-        points.append(measure(seed, members))
-    return points
+class _Tally:
+    """When each member was first said to be suspect, or dead, by each observer; and how many were met."""
+
+    def __init__(self, world: World) -> None:
+        self.said: dict[tuple[NodeId, EventKind], dict[int, float]] = {}
+        self.met = 0
+        self.met_at_s = 0.0
+        world.watchers.append(self._take)
+
+    def _take(self, observed: Observed) -> None:
+        event = observed.event
+        if event.kind is EventKind.JOIN:
+            self.met += 1
+            self.met_at_s = observed.at_s
+        elif event.kind in {EventKind.SUSPECT, EventKind.DEAD} and event.member_id is not None:
+            by = self.said.setdefault((event.member_id, event.kind), {})
+            by.setdefault(observed.observer.index, observed.at_s)
+
+    def times(self, node_id: NodeId, kind: EventKind) -> dict[int, float]:
+        """Return when each observer said so, by its index."""
+        return self.said.get((node_id, kind), {})
 
 
-def measure(seed: int, members: int) -> Point:
-    """Measure one size."""
-    joined_s = _run(seed, Settings(nodes=members, fault="none", idle_s=0.0)).converge()
-    settings = Settings(nodes=members, fault="crash", idle_s=_IDLE_S, is_converged=True)
-    experiment = _run(seed, settings)
-    experiment.finish()
-    result = experiment.result(wall_s=0.0)  # it differs from run to run
-    seconds = result.detection.seconds
-    is_known = bool(seconds) and not result.detection.missing
-    return Point(
+class _Mesh:
+    """A world, its fleet, and the tally of what it says."""
+
+    def __init__(self, seed: int) -> None:
+        conditions = Conditions(delay_s=DELAY_S, jitter_s=DELAY_S / 10)
+        self.world = World(seed, Node, Network(seed, conditions))
+        self.fleet = Fleet(self.world, profile("lan"), FleetOptions(clock_rate_error=1e-4))
+        self.rng = stream(seed, "scale")
+        self.tally = _Tally(self.world)
+        self.harmed: list[Host] = []
+
+    def run_until(self, is_over: Callable[[], bool], bound_s: float) -> bool:
+        """Let time pass until something is so, or the bound has passed; say which."""
+        end_s = self.world.loop.now_s + bound_s
+        while self.world.loop.now_s < end_s:
+            self.world.run_for(_STEP_S)
+            self.world.events.clear()
+            if is_over():
+                return True
+        return False
+
+    def rest(self, duration_s: float) -> None:
+        """Let time pass."""
+        self.run_until(lambda: False, duration_s)
+
+    def idle(self, duration_s: float) -> tuple[float, float]:
+        """Return how many packets, and bytes, a member sends a second."""
+        before = self._sent()
+        self.rest(duration_s)
+        packets, size = (after - first for after, first in zip(self._sent(), before, strict=True))
+        member_seconds = duration_s * len(self.world.hosts)
+        return packets / member_seconds, size / member_seconds
+
+    def harm(self, do: Callable[[Host], None]) -> tuple[Noticed, float | None]:
+        """Do something to a member for good; return how it was noticed, and the spread of the suspicion."""
+        whole = [host for host in self.world.hosts[1:] if host not in self.harmed]
+        victim = self.rng.choice(whole)
+        self.harmed.append(victim)
+        began_s, survivors = self.world.loop.now_s, len(self.world.hosts) - len(self.harmed)
+        do(victim)
+        suspected = self.tally.times
+        is_known = self.run_until(
+            lambda: len(self.tally.times(victim.node_id, EventKind.DEAD)) >= survivors,
+            _NOTICED_MAX_S,
+        )
+        said = sorted(suspected(victim.node_id, EventKind.SUSPECT).values())
+        dead = sorted(self.tally.times(victim.node_id, EventKind.DEAD).values())
+        noticed = Noticed(
+            suspected_s=said[0] - began_s if said else None,
+            first_s=dead[0] - began_s if dead else None,
+            last_s=dead[-1] - began_s if is_known else None,
+        )
+        self.rest(_REST_S)
+        return noticed, said[-1] - said[0] if len(said) >= survivors else None
+
+    def false_accusations(self) -> int:
+        """Return how often anybody was held for dead to whom nothing was done."""
+        harmed = {host.node_id for host in self.harmed}
+        return sum(
+            len(by)
+            for (node_id, kind), by in self.tally.said.items()
+            if kind is EventKind.DEAD and node_id not in harmed
+        )
+
+    def _sent(self) -> tuple[int, int]:
+        traffic = [host.traffic for host in self.world.hosts]
+        return sum(t.packets_sent for t in traffic), sum(t.bytes_sent for t in traffic)
+
+
+def measure_calm(seed: int, members: int, *, idle_s: float = _IDLE_S) -> Calm:
+    """Measure a converged mesh of at least 10 members: idle, then one fault after the other."""
+    mesh = _Mesh(seed)
+    mesh.fleet.boot_acquainted(members)
+    mesh.rest(_SETTLE_S)
+    packets_s, bytes_s = mesh.idle(idle_s)
+    killed = [mesh.harm(mesh.world.crash)[0] for _ in range(KILLS)]
+    lost, spread_s = mesh.harm(lambda host: mesh.world.crash(host, power=False))
+    paused, _ = mesh.harm(mesh.world.pause)
+    return Calm(
         members=members,
-        joined_s=joined_s,
-        first_s=min(seconds, default=None),
-        last_s=max(seconds) if is_known else None,
-        spread_s=max(seconds) - min(seconds) if is_known else None,
-        false_accusations=result.false_accusations,
-        packets_s=result.packets_s,
-        bytes_s=result.bytes_s,
+        packets_s=packets_s,
+        bytes_s=bytes_s,
+        killed=max(killed, key=lambda one: (one.last_s is None, one.last_s or 0.0)),
+        lost=lost,
+        paused=paused,
+        spread_s=spread_s,
+        false_accusations=mesh.false_accusations(),
     )
 
 
-def _run(seed: int, settings: Settings) -> Experiment:
-    experiment = Experiment(seed, settings, Node, check=False, sink=None, progress=None)
-    experiment.start()
-    return experiment
-
-
-def to_text(points: Sequence[Point]) -> str:
-    """Return the table, in Markdown."""
-    head = ["members", "joined", "crash: first", "last", "spread", "false", "packets/s", "bytes/s"]
-    rows = [head, ["---"] * len(head)]
-    rows += [
-        [
-            str(point.members),
-            *(_shown(value, "s") for value in (point.joined_s, point.first_s, point.last_s)),
-            _shown(point.spread_s, "s", 2),
-            str(point.false_accusations),
-            _shown(point.packets_s, "", 2),
-            _shown(point.bytes_s, "", 0),
-        ]
-        for point in points
-    ]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def _shown(value: float | None, unit: str, digits: int = 1) -> str:
-    return "never" if value is None else f"{value:.{digits}f} {unit}".rstrip()
-
-
-# The figure: members to the right (logarithmic), each curve in a panel of its own.
-
-_PANEL: Final = (300, 150)
-_EDGE: Final = 46
-_CURVES: Final[tuple[tuple[str, Callable[[Point], float | None]], ...]] = (
-    ("all see all, s", lambda point: point.joined_s),
-    ("a crash is known to all, s", lambda point: point.last_s),
-    ("packets a second and member", lambda point: point.packets_s),
-    ("bytes a second and member", lambda point: point.bytes_s),
-)
-
-
-def to_svg(points: Sequence[Point]) -> str:
-    """Return the curves as an SVG image."""
-    width, height = 2 * (_PANEL[0] + _EDGE) + 20, 2 * (_PANEL[1] + _EDGE) + 10
-    font = 'font-family="sans-serif" font-size="11" fill="#555"'
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {font}>']
-    for place, (title, value) in enumerate(_CURVES):
-        left = _EDGE + (place % 2) * (_PANEL[0] + _EDGE)
-        top = 24 + (place // 2) * (_PANEL[1] + _EDGE)
-        parts += _panel(title, [(p.members, value(p)) for p in points], left, top)
-    return "\n".join([*parts, "</svg>", ""])
-
-
-def _panel(title: str, pairs: list[tuple[int, float | None]], left: int, top: int) -> list[str]:
-    known = [(members, value) for members, value in pairs if value is not None]
-    if not known:
-        return []
-    width, height = _PANEL
-    most = 1.15 * max(value for _, value in known) or 1.0
-    low, high = (math.log10(members) for members in (known[0][0], known[-1][0]))
-    spots = [
-        (
-            left + 14 + (width - 28) * (math.log10(members) - low) / ((high - low) or 1.0),
-            top + height * (1 - value / most),
-            members,
-            value,
-        )
-        for members, value in known
-    ]
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in spots)
-    parts = [
-        f'<text x="{left}" y="{top - 8}" font-weight="bold">{title}</text>',
-        f'<path d="M{left} {top}V{top + height}H{left + width}" fill="none" stroke="#999"/>',
-        f'<polyline points="{line}" fill="none" stroke="#2a7ae2" stroke-width="2"/>',
-    ]
-    for x, y, members, value in spots:
-        parts += [
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="#2a7ae2"/>',
-            f'<text x="{x:.1f}" y="{y - 7:.1f}" text-anchor="middle">{value:.3g}</text>',
-            f'<text x="{x:.1f}" y="{top + height + 14}" text-anchor="middle">{members}</text>',
-        ]
-    return parts
+def measure_join(seed: int, members: int) -> float | None:
+    """Return how long it takes, from the first start, until all that join through one seed see all."""
+    mesh = _Mesh(seed)
+    for _ in range(members):
+        mesh.fleet.add()
+    for host in mesh.world.hosts:
+        at_s = 0.0 if host.index == 0 else mesh.rng.uniform(0.0, _START_S)
+        mesh.world.loop.schedule(at_s, mesh.fleet.boot, host)
+    pairs = members * (members - 1)
+    is_whole = mesh.run_until(lambda: mesh.tally.met >= pairs, _JOINED_MAX_S)
+    return mesh.tally.met_at_s if is_whole else None

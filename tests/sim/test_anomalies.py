@@ -16,8 +16,6 @@ from mesh.sim.comparison import compare, to_text
 from mesh.sim.fleet import Fleet, FleetOptions
 from mesh.sim.inspection import Inspection
 from mesh.sim.network import Conditions, Network
-from mesh.sim.scale import Point, measure, to_svg
-from mesh.sim.scale import to_text as to_scale_text
 from mesh.sim.variants import MODEL, OURS, VARIANTS, jobs_of, perform
 from mesh.sim.world import World
 
@@ -96,7 +94,7 @@ def test_ours_accuses_at_most_half_as_often_as_lifeguard_and_notices_no_later() 
     assert found.total.lost.side != "above"
 
 
-# Members that have known each other for long, and the cost of more of them.
+# Members that have known each other for long.
 
 
 def test_members_that_are_made_to_know_each_other_are_a_mesh_at_rest() -> None:
@@ -111,34 +109,6 @@ def test_members_that_are_made_to_know_each_other_are_a_mesh_at_rest() -> None:
     assert len(world.events) == emitted
     sent = (sum(host.traffic.packets_sent for host in world.hosts) - before) / 12 / 10.0
     assert sent == pytest.approx(2.0, rel=0.1)
-
-
-def test_a_bigger_mesh_costs_a_member_no_more() -> None:
-    small, big = measure(1, 8), measure(1, 60)
-    assert small.packets_s == pytest.approx(2.0, rel=0.05)
-    assert big.packets_s == pytest.approx(2.0, rel=0.05)
-    assert small.false_accusations == big.false_accusations == 0
-    assert big.last_s is not None
-    assert small.last_s is not None
-    assert big.last_s < 2 * small.last_s
-    assert len(to_scale_text([small, big]).splitlines()) == 4
-
-
-def test_the_figure_shows_each_size_once_a_curve_and_leaves_out_what_never_was() -> None:
-    point = Point(
-        members=10,
-        joined_s=1.0,
-        first_s=5.0,
-        last_s=5.1,
-        spread_s=0.1,
-        false_accusations=0,
-        packets_s=2.0,
-        bytes_s=80.0,
-    )
-    svg = to_svg([point, replace(point, members=100, last_s=None)])
-    assert svg.startswith("<svg")
-    assert svg.rstrip().endswith("</svg>")
-    assert svg.count("<circle") == 3 * 2 + 1
 
 
 @pytest.mark.sweep

@@ -73,3 +73,21 @@ def test_wrong_run_is_refused(
 ) -> None:
     assert program.main(["sim", *arguments]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_scale_prints_a_line_for_each_size_and_writes_the_figure(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    line = ["sim", "--scale", "12,10", "--svg", str(tmp_path / "scale.svg")]
+    assert program.main(line) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split(" | ")[0] for row in rows] == ["| members", "| ---", "| 10", "| 12"]
+    assert (tmp_path / "scale.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+@pytest.mark.parametrize("sizes", ["", "9", "100,", "100,20000", "many"])
+def test_scale_refuses_what_is_no_list_of_sizes(
+    capsys: pytest.CaptureFixture[str], sizes: str
+) -> None:
+    assert program.main(["sim", "--scale", sizes]) == 2
+    assert "--scale expects sizes from 10 to 10000" in capsys.readouterr().err
