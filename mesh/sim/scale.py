@@ -28,8 +28,8 @@ JOINED_MAX: Final = 1000
 DELAY_S: Final = 0.001
 KILLS: Final = 3
 _SETTLE_S: Final = 15.0  # lifelines are opened, and the first anti-entropy begins
-_IDLE_S: Final = 30.0
-_REST_S: Final = 5.0  # after a fault, until no news of it is left
+_IDLE_S: Final = 15.0
+_REST_S: Final = 2.0  # before a fault, until no news of the last one is left
 _STEP_S: Final = 0.05
 _NOTICED_MAX_S: Final = 40.0
 _JOINED_MAX_S: Final = 60.0
@@ -142,24 +142,23 @@ class _Mesh:
 
     def harm(self, do: Callable[[Host], None]) -> tuple[Noticed, float | None]:
         """Do something to a member for good; return how it was noticed, and the spread of the suspicion."""
+        self.rest(_REST_S)
         whole = [host for host in self.world.hosts[1:] if host not in self.harmed]
         victim = self.rng.choice(whole)
         self.harmed.append(victim)
         began_s, survivors = self.world.loop.now_s, len(self.world.hosts) - len(self.harmed)
         do(victim)
-        suspected = self.tally.times
         is_known = self.run_until(
             lambda: len(self.tally.times(victim.node_id, EventKind.DEAD)) >= survivors,
             _NOTICED_MAX_S,
         )
-        said = sorted(suspected(victim.node_id, EventKind.SUSPECT).values())
+        said = sorted(self.tally.times(victim.node_id, EventKind.SUSPECT).values())
         dead = sorted(self.tally.times(victim.node_id, EventKind.DEAD).values())
         noticed = Noticed(
             suspected_s=said[0] - began_s if said else None,
             first_s=dead[0] - began_s if dead else None,
             last_s=dead[-1] - began_s if is_known else None,
         )
-        self.rest(_REST_S)
         return noticed, said[-1] - said[0] if len(said) >= survivors else None
 
     def false_accusations(self) -> int:
@@ -176,11 +175,13 @@ class _Mesh:
         return sum(t.packets_sent for t in traffic), sum(t.bytes_sent for t in traffic)
 
 
-def measure_calm(seed: int, members: int, *, idle_s: float = _IDLE_S) -> Calm:
+def measure_calm(
+    seed: int, members: int, *, settle_s: float = _SETTLE_S, idle_s: float = _IDLE_S
+) -> Calm:
     """Measure a converged mesh of at least 10 members: idle, then one fault after the other."""
     mesh = _Mesh(seed)
     mesh.fleet.boot_acquainted(members)
-    mesh.rest(_SETTLE_S)
+    mesh.rest(settle_s)
     packets_s, bytes_s = mesh.idle(idle_s)
     killed = [mesh.harm(mesh.world.crash)[0] for _ in range(KILLS)]
     lost, spread_s = mesh.harm(lambda host: mesh.world.crash(host, power=False))

@@ -26,7 +26,8 @@ def flat(calm: Calm, small: Calm) -> None:
 
 
 def test_three_hundred_members_send_no_more_each_than_sixty_and_a_kill_is_known_at_once() -> None:
-    flat(measure_calm(1, 300, idle_s=10.0), measure_calm(1, 60, idle_s=10.0))
+    large, small = (measure_calm(1, n, settle_s=3.0, idle_s=5.0) for n in (300, 60))
+    flat(large, small)
 
 
 @pytest.mark.sweep
@@ -43,7 +44,7 @@ def test_members_that_join_through_one_seed_all_see_all() -> None:
 
 
 def test_the_same_seed_measures_the_same() -> None:
-    first, again = (measure_calm(3, 12, idle_s=2.0) for _ in range(2))
+    first, again = (measure_calm(3, 12, settle_s=1.0, idle_s=2.0) for _ in range(2))
     assert first == again
 
 
