@@ -7,8 +7,9 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from mesh.bench.ports import HOST
+from mesh.bench.ground import LOOPBACK, Ground
 from mesh.bench.sightings import SightingLog
 from mesh.errors import MeshError
 
@@ -32,15 +33,26 @@ class Contestant(ABC):
 
     Attributes:
         ports: by member, in the order of the first start.
+        ground: where the members stand.
+        can_deafen: whether a member can be made deaf.
         log: what every member's own event stream says.
     """
 
+    can_deafen = True
+
     def __init__(
-        self, name: str, about: str, ports: Mapping[str, int], *, tells_refutations: bool
+        self,
+        name: str,
+        about: str,
+        ports: Mapping[str, int],
+        *,
+        tells_refutations: bool,
+        ground: Ground = LOOPBACK,
     ) -> None:
         self.name = name
         self.about = about
         self.ports = dict(ports)
+        self.ground = ground
         self.log = SightingLog(tells_refutations=tells_refutations)
 
     @property
@@ -50,7 +62,7 @@ class Contestant(ABC):
 
     def address(self, member: str) -> str:
         """Return where a member is reached."""
-        return f"{HOST}:{self.ports[member]}"
+        return f"{self.ground.host(member)}:{self.ports[member]}"
 
     @abstractmethod
     def spawn(self, member: str, seed: str | None) -> None:
@@ -63,6 +75,14 @@ class Contestant(ABC):
     @abstractmethod
     def last_words(self, member: str) -> str | None:
         """Return what a member said last, if its process has ended; None while it runs."""
+
+    @abstractmethod
+    def pids(self) -> list[int]:
+        """Return the processes that were started, of each member the latest. For any thread."""
+
+    def socket_tables(self) -> list[Path]:
+        """Return the kernel's tables in which the members' sockets stand. For any thread."""
+        return self.ground.tables([] if self.ground.is_loopback else self.pids())
 
     def check_runs(self, members: Iterable[str]) -> None:
         """Raise BenchError if one of these members has ended: nobody need wait for it."""

@@ -1,6 +1,7 @@
 """`mesh bench detect`: start every contestant, let it idle, play the rounds side by side, clear away.
 
     find peers -> start -> idle -> rounds (A B A B …) -> records
+                    `-- once on loopback, and once more, each member on a host of its own, for `host`
 
 A contestant that fails is left out from there on, and its record says why; the others go on.
 """
@@ -8,73 +9,25 @@ A contestant that fails is left out from there on, and its record says why; the 
 from __future__ import annotations
 
 import random
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from mesh.bench.contestant import Contestant
-from mesh.bench.faults import SHARED, FaultSettings, after_burn, burn, choose, judged, play
+from mesh.bench.faults import APART, SHARED, after_burn, burn, choose, judged, play
 from mesh.bench.idle import measure_idle
 from mesh.bench.joining import start_all
-from mesh.bench.mesh_nodes import MeshNodes
-from mesh.bench.peer_nodes import PeerNodes
-from mesh.bench.peers.search import find_peers
-from mesh.bench.ports import free_ports
+from mesh.bench.lineup import Lineup
 from mesh.bench.progress import Progress
 from mesh.bench.records import Record, Round
 from mesh.bench.report import round_line
-from mesh.errors import ConfigError, MeshError
+from mesh.bench.settings import DetectSettings
+from mesh.errors import MeshError
 from mesh.fleet.clearing import signals_as_exits, undisturbed
 
 SETTLE_S: Final = {"local": 1.0, "lan": 3.0, "wan": 9.0}
 """The pause after a start and between rounds, so that the news of one is no part of the next."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DetectSettings:
-    """What is to be measured."""
-
-    nodes: int = 8
-    rounds: int = 5
-    faults: tuple[str, ...] = ("kill",)
-    profile: str = "lan"
-    evidence: str = "all"
-    """What Mesh's members tell a crash by; peers know silence alone."""
-
-    seed: int = 1
-    """Draws victims and phases; the same for all contestants."""
-
-    idle_s: float = 0.0
-    """How long the idle members are measured first; 0: not at all."""
-
-    vs: tuple[str, ...] = ()
-    kinship_python: str | None = None
-    details: FaultSettings = field(default_factory=FaultSettings)
-
-    def check(self) -> None:
-        """Raise ConfigError if what is asked for cannot be played."""
-        if self.details.is_at_once and self.vs:
-            raise ConfigError(
-                "--at-once is for Mesh alone, since peers tell nothing of a member that is back before its "
-                f"death was noticed; found --vs {','.join(self.vs)} beside it"
-            )
-        if "deaf" in self.faults and (deaf := [name for name in self.vs if name != "memberlist"]):
-            raise ConfigError(
-                f"deaf needs a hook inside the members, which {' and '.join(deaf)} lack; "
-                "leave them out of --vs"
-            )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON shape."""
-        parts = asdict(self)
-        parts.pop("kinship_python")  # a path of this host, and no part of what was measured
-        details = parts.pop("details")
-        return {**parts, "faults": list(self.faults), "vs": list(self.vs), **details}
 
 
 def detect(settings: DetectSettings, progress: Progress) -> list[Record]:
@@ -85,46 +38,39 @@ def detect(settings: DetectSettings, progress: Progress) -> list[Record]:
         BenchError: a harness could not be built.
     """
     settings.check()
-    with signals_as_exits(), _cleared_away() as stack:
-        contestants = _contestants(settings, stack)
-        records = {one.name: Record(name=one.name, about=one.about) for one in contestants}
-        run = _Run(settings, progress, contestants, records)
-        run.start()
-        run.idle()
-        run.rounds()
+    records: dict[str, Record] = {}
+    with signals_as_exits(), cleared_away() as stack:
+        lineup = Lineup(settings, stack)
+        for is_apart, faults in stages(settings.faults):
+            with cleared_away() as ground:
+                contestants = lineup.all(ground, is_apart=is_apart)
+                for one in contestants:
+                    records.setdefault(one.name, Record(name=one.name, about=one.about))
+                run = _Run(settings, progress, contestants, records)
+                run.start()
+                run.idle()
+                run.rounds(faults)
         return list(records.values())
 
 
+def stages(faults: Sequence[str]) -> list[tuple[bool, list[str]]]:
+    """Return whether members stand apart, and what is played then: loopback's faults first."""
+    parts = [
+        (is_apart, [fault for fault in faults if (fault in APART) is is_apart])
+        for is_apart in (False, True)
+    ]
+    return [part for part in parts if part[1]]
+
+
 @contextmanager
-def _cleared_away() -> Iterator[ExitStack]:
+def cleared_away() -> Iterator[ExitStack]:
+    """Return a stack that is emptied undisturbed, whatever happens."""
     stack = ExitStack()
     try:
         yield stack
     finally:
         with undisturbed():
             stack.close()
-
-
-def _contestants(settings: DetectSettings, stack: ExitStack) -> list[Contestant]:
-    workshop = Path(tempfile.mkdtemp(prefix="mesh-bench-"))
-    stack.callback(shutil.rmtree, workshop, ignore_errors=True)
-    adapters = find_peers(settings.vs, workshop, settings.kinship_python)
-    count = settings.nodes
-    ports = free_ports(count * (1 + len(adapters)))
-    names = [f"n{number:02d}" for number in range(1, count + 1)]
-    seats = [
-        dict(zip(names, ports[start : start + count], strict=True))
-        for start in range(0, len(ports), count)
-    ]
-    has_hook = "deaf" in settings.faults
-    ours = MeshNodes(seats[0], settings.profile, fault_hook=has_hook, evidence=settings.evidence)
-    stack.callback(ours.close)
-    contestants: list[Contestant] = [ours]
-    for adapter, seat in zip(adapters, seats[1:], strict=True):
-        peer = PeerNodes(adapter, seat, settings.profile)
-        stack.callback(peer.close)
-        contestants.append(peer)
-    return contestants
 
 
 class _Run:
@@ -139,7 +85,7 @@ class _Run:
     ) -> None:
         self._settings = settings
         self._progress = progress
-        self._standing = list(contestants)
+        self._standing = [one for one in contestants if not records[one.name].failure]
         self._members = contestants[0].members
         self._records = records
         self._rng = random.Random(settings.seed)
@@ -149,7 +95,9 @@ class _Run:
         for one in list(self._standing):
             self._progress.task(f"{one.name}: starting {self._settings.nodes} members")
             with self._excluding(one):
-                join = self._records[one.name].join = start_all(one)
+                join = start_all(one)
+                record = self._records[one.name]
+                record.join = record.join or join
                 self._progress.say(
                     f"{one.name:<10}  {join.nodes} members see each other "
                     f"{join.converged_ms:.0f} ms after the last socket was bound"
@@ -159,7 +107,7 @@ class _Run:
     def idle(self) -> None:
         """Measure the idle members, all contestants at once."""
         seconds = self._settings.idle_s
-        if not seconds:
+        if not seconds or any(record.idle for record in self._records.values()):
             return
         self._progress.task("idle")
 
@@ -169,10 +117,11 @@ class _Run:
         for name, idle in measure_idle(self._standing, seconds, tick).items():
             self._records[name].idle = idle
 
-    def rounds(self) -> None:
-        """Play every fault's rounds, by turns at each contestant, while any is left."""
+    def rounds(self, faults: Sequence[str]) -> None:
+        """Play these faults' rounds, by turns at each contestant, while any is left."""
         settings = self._settings
-        for fault in settings.faults:
+        for fault in faults:
+            self._say_who_cannot(fault)
             for number in range(1, settings.rounds + 1):
                 if not self._standing:
                     return
@@ -181,7 +130,7 @@ class _Run:
                     continue
                 victim, seed = choose(self._members, self._rng)
                 phase_s = self._rng.random()
-                for one in list(self._standing):
+                for one in self._players(fault):
                     self._progress.task(f"{fault} {number} of {settings.rounds}: {one.name}")
                     time.sleep(phase_s)
                     with self._excluding(one):
@@ -191,6 +140,14 @@ class _Run:
                 self._settle()
         for one in self._standing:
             self._judge_last(one)
+
+    def _players(self, fault: str) -> list[Contestant]:
+        return [one for one in self._standing if fault != "deaf" or one.can_deafen]
+
+    def _say_who_cannot(self, fault: str) -> None:
+        players = self._players(fault)
+        if unable := [one.name for one in self._standing if one not in players]:
+            self._progress.say(f"{', '.join(unable)}: no hook for {fault}, not played")
 
     def _shared_round(self, number: int) -> None:
         details = self._settings.details

@@ -5,6 +5,8 @@ restart   the same, but the times that count are those of its return, from its s
 leave     the victim is told to leave; noticed when a survivor reports it gone.
 stop      SIGSTOP, and SIGCONT some seconds later: was anybody accused?
 deaf      whatever reaches the victim is dropped for some seconds while its timers run.
+host      the victim's host is lost: its link is cut, nobody answers, nothing is refused. Each member stands
+          in a network namespace of its own. The link comes up again when all others have noticed.
 burn      busy loops beside all members for some seconds, at all contestants at once.
 """
 
@@ -21,12 +23,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mesh.bench.contestant import Contestant, tether
+from mesh.bench.contestant import BenchError, Contestant, tether
 from mesh.bench.joining import await_whole, bring_back
+from mesh.bench.namespaces import Namespaces
 from mesh.bench.records import Blame, Round
 from mesh.bench.sightings import Sight, Sighting, SightingLog
 
-FAULTS: Final = ("kill", "stop", "leave", "restart", "burn", "deaf")
+FAULTS: Final = ("kill", "stop", "leave", "restart", "burn", "deaf", "host")
+APART: Final = frozenset({"host"})
+"""Played with each member on a host of its own."""
+
 SHARED: Final = frozenset({"burn"})
 """Played at all contestants at once, since nobody on the host escapes them."""
 
@@ -49,6 +55,9 @@ class FaultSettings:
 
     notice_timeout_s: float = 60.0
     """Whoever has not reported by then is missing."""
+
+    reunion_s: float = 20.0
+    """How long a victim whose host is back may take to be back by itself; then it is started again."""
 
 
 def play(
@@ -121,6 +130,43 @@ def _stop(fault: str, on: Contestant, victim: str, seed: str, settings: FaultSet
     return _recovered(Round(fault=fault, victim=victim), on, (fault_ns, time.time_ns()), settings)
 
 
+def _standstill(
+    fault: str, on: Contestant, victim: str, seed: str, settings: FaultSettings
+) -> Round:
+    """Stop the victim for good: the silence of a lost host where there are no namespaces."""
+    fault_ns = time.time_ns()
+    os.kill(on.pid(victim), signal.SIGSTOP)
+    noticed = _noticed(fault, on, victim, fault_ns, settings)
+    on.kill(victim)
+    return _back(noticed, on, seed, fault_ns)
+
+
+def _host(fault: str, on: Contestant, victim: str, seed: str, settings: FaultSettings) -> Round:
+    ground = on.ground
+    if not isinstance(ground, Namespaces):
+        raise BenchError(f"{on.name}: its members need hosts of their own to lose one")
+    fault_ns = ground.cut(victim)
+    try:
+        noticed = _noticed(fault, on, victim, fault_ns, settings)
+    finally:
+        mended_ns = ground.mend(victim)
+    survivors = [name for name in on.members if name != victim]
+    deadline = time.monotonic() + settings.reunion_s
+    seen_ns = on.log.wait_seen([Sight.ALIVE], victim, survivors, mended_ns, settings.reunion_s)
+    whole_ns = on.log.wait_whole(on.members, max(0.0, deadline - time.monotonic()))
+    if whole_ns is None:
+        on.kill(victim)
+        return replace(_back(noticed, on, seed, fault_ns), is_restarted=True)
+    whole = replace(
+        noticed,
+        returned_ms={name: round((at_ns - mended_ns) / 1e6, 1) for name, at_ns in seen_ns.items()},
+        whole_ms=round(max(0, whole_ns - mended_ns) / 1e6, 1),
+        began_ns=fault_ns,
+        victim_from_ns=mended_ns,
+    )
+    return judged(whole, on.log)
+
+
 def _deaf(fault: str, on: Contestant, victim: str, seed: str, settings: FaultSettings) -> Round:
     del seed
     fault_ns = on.toggle_deafness(victim)
@@ -181,8 +227,12 @@ def judged(played: Round, log: SightingLog, end_ns: int | None = None) -> Round:
 
     They are counted once more when the next round begins: one that falls in the pause belongs to somebody.
     """
-    others = blame_of(log.since(played.began_ns, end_ns), played.victim)
-    back = blame_of(log.since(played.victim_from_ns, end_ns), played.victim)
+    seen = log.since(played.began_ns, end_ns)
+    if played.fault in APART:
+        # Whose host was lost reaches nobody, and is right to hold them dead.
+        seen = [one for one in seen if one.observer != played.victim]
+    others = blame_of(seen, played.victim)
+    back = blame_of([one for one in seen if one.at_ns >= played.victim_from_ns], played.victim)
     blame = replace(
         others,
         victim_accusations=back.victim_accusations,
@@ -218,4 +268,6 @@ _PLAYS: Final[Mapping[str, _Play]] = {
     "leave": _leave,
     "stop": _stop,
     "deaf": _deaf,
+    "host": _host,
+    "standstill": _standstill,
 }

@@ -39,8 +39,34 @@ _STYLE: Final = """
   }"""
 
 
+def figures(records: Sequence[Record], faults: Sequence[str], about: str) -> str:
+    """Return one SVG with a panel for each fault that reports are due of, one below the other."""
+    told = [fault for fault in faults if any(_tells(record, fault) for record in records)]
+    if len(told) <= 1:
+        fault = (*told, *faults)[0]
+        return figure(records, fault, f"{fault}: {about}")
+    panels, height = [], 0
+    for fault in told:
+        one, below = _panel(records, fault, f"{fault}: {about}", height)
+        panels.append(one)
+        height = below
+    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+    label = quoteattr(f"{', '.join(told)}: {about}")
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={label}>'
+    return "\n".join([head, *panels, "</svg>"]) + "\n"
+
+
 def figure(records: Sequence[Record], fault: str, title: str) -> str:
     """Return the SVG of one fault's rounds; contestants that neither told nor missed anything are left out."""
+    return _panel(records, fault, title, 0)[0] + "\n"
+
+
+def _tells(record: Record, fault: str) -> bool:
+    return any(one.times_ms or one.missing for one in record.of_fault(fault))
+
+
+def _panel(records: Sequence[Record], fault: str, title: str, y: int) -> tuple[str, int]:
+    """Return a fault's SVG, to stand at a height, and the height below it."""
     bands = [
         (record, _spreads(record, fault), sum(len(one.missing) for one in record.of_fault(fault)))
         for record in records
@@ -50,19 +76,19 @@ def figure(records: Sequence[Record], fault: str, title: str) -> str:
     step_ms = round_step(top_ms, TICKS_MAX)
     end_ms = step_ms * max(1, -(-top_ms // step_ms))
     height = TOP + sum(_rows(spreads) * ROW + GAP for _, spreads, _ in bands) + BOTTOM
-    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+    size = f'y="{y}" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={quoteattr(title)}>',
         f"<style>{_STYLE}\n</style>",
         f'<text class="title" x="{LEFT}" y="20">{escape(title)}</text>',
         *_axis(end_ms, step_ms, height),
     ]
-    y = float(TOP)
+    top = float(TOP)
     for record, spreads, missing in bands:
-        parts += _band((record.name, missing), spreads, y, end_ms)
-        y += _rows(spreads) * ROW + GAP
+        parts += _band((record.name, missing), spreads, top, end_ms)
+        top += _rows(spreads) * ROW + GAP
     parts.append("</svg>")
-    return "\n".join(parts) + "\n"
+    return "\n".join(parts), y + height
 
 
 def _spreads(record: Record, fault: str) -> list[Spread]:

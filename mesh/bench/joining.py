@@ -24,7 +24,7 @@ def start_all(contestant: Contestant) -> Join:
     """
     first, *others = contestant.members
     ports = contestant.ports
-    with BindWatch(set(ports.values())) as watch:
+    with BindWatch(set(ports.values()), contestant.socket_tables) as watch:
         began_ns = time.time_ns()
         contestant.spawn(first, None)
         _bound(contestant, watch, [first])
@@ -66,7 +66,7 @@ def bring_back(contestant: Contestant, member: str, seed: str) -> dict[str, floa
     Whoever did not in time is missing. Raises BenchError if its socket is not bound in time.
     """
     others = [name for name in contestant.members if name != member]
-    with BindWatch({contestant.ports[member]}) as watch:
+    with BindWatch({contestant.ports[member]}, contestant.socket_tables) as watch:
         began_ns = time.time_ns()
         contestant.spawn(member, seed)
         bound_ns = _bound(contestant, watch, [member])[member]

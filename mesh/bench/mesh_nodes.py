@@ -6,10 +6,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from mesh.bench.contestant import Contestant, Traffic, tether
+from mesh.bench.ground import LOOPBACK, Ground
 from mesh.bench.sightings import Sight, Sighting
 from mesh.errors import MeshError, MeshUnreachable
 from mesh.fleet.fleet import Fleet, NodeProcess
@@ -38,7 +39,10 @@ def sighting_of(event: Mapping[str, Any]) -> Sighting | None:
 
 
 class MeshNodes(Contestant):
-    """A fleet of nodes with one profile, and with evidence beside silence or without."""
+    """A fleet of nodes with one profile.
+
+    `settings` are further words for `mesh join`, and `about` tells of them.
+    """
 
     def __init__(
         self,
@@ -46,15 +50,20 @@ class MeshNodes(Contestant):
         profile: str,
         *,
         fault_hook: bool,
-        evidence: str = "all",
+        settings: Sequence[str] = (),
+        about: str = "",
+        ground: Ground = LOOPBACK,
     ) -> None:
-        about = f"Mesh {__version__}, {profile}" + (
-            "" if evidence == "all" else f", evidence {evidence}"
-        )
-        super().__init__("mesh", about, ports, tells_refutations=True)
-        self._options = ("--evidence", evidence)
+        text = f"Mesh {__version__}, {profile}{about}"
+        super().__init__("mesh", text, ports, tells_refutations=True, ground=ground)
+        self._options = tuple(settings)
         environment = {"MESH_FAULT_HOOK": "1"} if fault_hook else {}
-        self._fleet = Fleet(profile, environment=environment, wrapper=tether())
+        self._fleet = Fleet(
+            profile,
+            environment=environment,
+            wrapper=tether(),
+            inside={name: ground.inside(name) for name in ports},
+        )
         self._sent: dict[str, tuple[float, dict[str, int]]] = {}
 
     def spawn(self, member: str, seed: str | None) -> None:
@@ -86,6 +95,10 @@ class MeshNodes(Contestant):
     def pid(self, member: str) -> int:
         """Return the node's process."""
         return self._fleet.nodes[member].pid
+
+    def pids(self) -> list[int]:
+        """Return the running nodes' processes."""
+        return [node.pid for node in list(self._fleet.nodes.values()) if node.is_running]
 
     def last_words(self, member: str) -> str | None:
         """Return the end of the log of a node that has ended."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Final, Protocol
 
 from mesh.bench.contestant import BenchError, Contestant, Traffic, tether
+from mesh.bench.ground import LOOPBACK, Ground
 from mesh.bench.sightings import Sight, Sighting
 from mesh.fleet.clearing import MARK, end_marked, wait_until
 
@@ -62,13 +63,21 @@ class Adapter(Protocol):
 class PeerNodes(Contestant):
     """The members of one peer, with one profile."""
 
-    def __init__(self, adapter: Adapter, ports: Mapping[str, int], profile: str) -> None:
+    def __init__(
+        self,
+        adapter: Adapter,
+        ports: Mapping[str, int],
+        profile: str,
+        ground: Ground = LOOPBACK,
+    ) -> None:
         super().__init__(
             adapter.name,
             f"{adapter.about}, {profile}",
             ports,
             tells_refutations=adapter.tells_refutations,
+            ground=ground,
         )
+        self.can_deafen = adapter.can_deafen
         self._adapter = adapter
         self._profile = profile
         self._mark = secrets.token_hex(8)
@@ -84,7 +93,7 @@ class PeerNodes(Contestant):
         seed_address = self.address(seed) if seed else ""
         command = self._adapter.command(member, self.address(member), seed_address, self._profile)
         process = subprocess.Popen(
-            [*tether(), *command],
+            [*tether(), *self.ground.inside(member), *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -126,6 +135,10 @@ class PeerNodes(Contestant):
     def pid(self, member: str) -> int:
         """Return the member's process."""
         return self._processes[member].pid
+
+    def pids(self) -> list[int]:
+        """Return the members' processes."""
+        return [process.pid for process in list(self._processes.values())]
 
     def last_words(self, member: str) -> str | None:
         """Return the last lines of a process that has ended."""

@@ -11,6 +11,7 @@ import random
 import socket
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -21,7 +22,7 @@ HOST: Final = "127.0.0.1"
 LOW: Final = 11_000
 HIGH: Final = 21_500
 _POLL_S: Final = 0.001
-_TABLES: Final = (Path("/proc/net/udp"), Path("/proc/net/udp6"))
+LOOPBACK_TABLES: Final = (Path("/proc/net/udp"), Path("/proc/net/udp6"))
 
 
 class PortsError(MeshError):
@@ -65,9 +66,15 @@ def bound_ports(table: str) -> set[int]:
 
 
 class BindWatch:
-    """Notes when each of some ports is first seen bound (UDP), from entering the `with` block on."""
+    """Notes when each of some ports is first seen bound (UDP), from entering the `with` block on.
 
-    def __init__(self, ports: set[int]) -> None:
+    `tables` returns the files to look into; those that are gone are passed over.
+    """
+
+    def __init__(
+        self, ports: set[int], tables: Callable[[], Sequence[Path]] = lambda: LOOPBACK_TABLES
+    ) -> None:
+        self._tables = tables
         self._missing = set(ports)
         self._seen_ns: dict[int, int] = {}
         self._changed = threading.Condition()
@@ -82,7 +89,7 @@ class BindWatch:
 
     def _watch(self) -> None:
         while self._missing and not self._is_over.is_set():
-            bound = set().union(*(bound_ports(table.read_text()) for table in _tables()))
+            bound = set().union(*(bound_ports(_text(table)) for table in self._tables()))
             now_ns = time.time_ns()
             new = self._missing & bound
             if new:
@@ -106,5 +113,8 @@ class BindWatch:
         self._thread.join()
 
 
-def _tables() -> list[Path]:
-    return [table for table in _TABLES if table.exists()]
+def _text(table: Path) -> str:
+    try:
+        return table.read_text()
+    except OSError:  # no IPv6 here, or its process has ended
+        return ""

@@ -57,6 +57,7 @@ class Round:
         returned_ms: by survivor, how long after the victim's socket was bound again it saw it alive.
         whole_ms: how long after the fault ended (heard again, ran again) all held each other alive;
             0 if they never ceased to.
+        is_restarted: the victim did not come back by itself, and was started again.
         began_ns: from when on verdicts count, Unix time.
         victim_from_ns: from when on those on the victim do: before it is back they are right.
     """
@@ -67,6 +68,7 @@ class Round:
     returned_ms: Mapping[str, float] = field(default_factory=dict)
     whole_ms: float | None = None
     missing: tuple[str, ...] = ()
+    is_restarted: bool = False
     blame: Blame = Blame()
     began_ns: int = 0
     victim_from_ns: int = 0
@@ -91,6 +93,7 @@ class Round:
             **asdict(self.blame),
             "missing": list(self.missing),
             "whole_ms": self.whole_ms,
+            "is_restarted": self.is_restarted,
             "noticed": asdict(spread(list(self.noticed_ms.values()))),
             "returned": asdict(spread(list(self.returned_ms.values()))),
             "survivors_ms": self.times_ms,

@@ -26,9 +26,18 @@ _MEANINGS: Final = {
     "false": "dead verdicts on members that nothing was done to",
     "victim": "dead verdicts on a victim that lived",
     "suspect": "suspicions of members that nothing was done to",
+    "restarted": "victims that did not come back by themselves in time",
     "missing": "reports that never came, which no time tells of",
 }
 """The columns of a fault's table. Those of which there is nothing to tell are left out."""
+
+_SUMMED: Final = {
+    "kill": "the last report",
+    "leave": "the last report",
+    "host": "the last report",
+    "restart": "the last saw it back",
+}
+"""What the summary of all faults tells of each; of the others, until all are whole again."""
 
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 
@@ -38,7 +47,7 @@ def round_line(name: str, number: int, played: Round) -> str:
     parts = [f"{name:<10}  {played.fault} {number}"]
     if played.victim:
         parts.append(played.victim)
-    if played.fault in {"kill", "leave"}:
+    if played.fault in {"kill", "leave", "host", "standstill"}:
         parts.append(f"noticed after {_spread_text(list(played.noticed_ms.values()))}")
     if played.returned_ms:
         parts.append(f"back after {_spread_text(list(played.returned_ms.values()))}")
@@ -54,6 +63,8 @@ def round_line(name: str, number: int, played: Round) -> str:
     ):
         if count:
             parts.append(text.format(count))
+    if played.is_restarted:
+        parts.append("not back by itself, started again")
     return "  ".join(parts)
 
 
@@ -78,6 +89,8 @@ def report_text(records: Sequence[Record]) -> str:
             blocks.append(histogram(times))
     if any(record.idle or record.join for record in records):
         blocks.append(cost_table(records))
+    if len(faults) > 1:
+        blocks.append(summary_table(records))
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -114,8 +127,35 @@ def _fault_cells(played: Sequence[Round]) -> tuple[str, ...]:
         str(sum(one.blame.false_accusations for one in played)),
         str(sum(one.blame.victim_accusations for one in played) or "-"),
         str(sum(one.blame.suspicions for one in played)),
+        str(sum(one.is_restarted for one in played) or "-"),
         str(sum(len(one.missing) for one in played)),
     )
+
+
+def summary_table(records: Sequence[Record]) -> str:
+    """Return all faults in one table: a row for each, a column for each contestant."""
+    faults = dict.fromkeys(one.fault for record in records for one in record.rounds)
+    rows = []
+    for fault in faults:
+        what = _SUMMED.get(fault, "until all are whole again")
+        cells = [_summary_cell(record.of_fault(fault)) for record in records]
+        rows.append((f"{fault}: {what}", *cells))
+    accused = [
+        str(sum(one.blame.false_accusations for one in record.rounds)) if record.rounds else "-"
+        for record in records
+    ]
+    rows.append(("held dead without being so", *accused))
+    return table(("all faults, ms, medians", *(record.name for record in records)), rows)
+
+
+def _summary_cell(played: Sequence[Round]) -> str:
+    if not played:
+        return "-"
+    if played[0].fault not in _SUMMED:
+        return _middle([one.whole_ms for one in played])
+    text = _middle([spread(one.times_ms).last_ms for one in played])
+    missing = sum(len(one.missing) for one in played)
+    return f"{text} ({missing} missing)" if missing else text
 
 
 def cost_table(records: Sequence[Record]) -> str:

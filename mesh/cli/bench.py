@@ -10,16 +10,22 @@ from mesh.cli.arguments import Commands, Parser, add_command, decimal, whole_num
 from mesh.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from mesh.bench.detect import DetectSettings
     from mesh.bench.records import Record
+    from mesh.bench.settings import DetectSettings
 
 NODES_MAX = 64
 ROUNDS_MAX = 1_000
-FAULTS = ("kill", "stop", "leave", "restart", "burn", "deaf")
+FAULTS = ("kill", "stop", "leave", "restart", "burn", "deaf", "host")
+PEERS = ("serf", "memberlist", "kinship")
+ALL = "all"
 SECONDS_MAX = 3_600.0
 WATCH_S = {"local": 2.0, "lan": 5.0, "wan": 15.0}
+REUNION_S = {"local": 10.0, "lan": 20.0, "wan": 60.0}
+TOLERANCE_S_MIN = 0.1
+TOLERANCE_S_MAX = 600.0
+ROUNDS = 5
 NOTICE_TIMEOUT_S = {"local": 30.0, "lan": 60.0, "wan": 180.0}
 
 
@@ -54,8 +60,8 @@ def _add_scale(detect: Parser) -> None:
         "--rounds",
         metavar="K",
         type=whole_number("--rounds", 0, ROUNDS_MAX),
-        default=5,
-        help="rounds of each fault (default: 5)",
+        default=None,
+        help=f"rounds of each fault (default: {ROUNDS}; with --curve 2)",
     )
     detect.add_argument(
         "--profile",
@@ -70,6 +76,16 @@ def _add_scale(detect: Parser) -> None:
         choices=("all", "none"),
         default="all",
         help="what Mesh's members tell a crash by: all, or none but silence (default: all)",
+    )
+    detect.add_argument(
+        "--tolerance",
+        metavar="SECONDS",
+        type=_tolerances,
+        default=(),
+        help=(
+            "how long a suspect of Mesh may be silent (default: the profile's; with --curve as many as you like, "
+            "apart by commas)"
+        ),
     )
     detect.add_argument(
         "--seed",
@@ -93,7 +109,7 @@ def _add_faults(detect: Parser) -> None:
         metavar="NAME,…",
         type=_faults,
         default=None,
-        help=f"one or more of {', '.join(FAULTS)} (default: kill)",
+        help=f"one or more of {', '.join(FAULTS)}, or all (default: kill); host needs root and iproute2",
     )
     seconds = decimal("--stop", 0.1, SECONDS_MAX)
     detect.add_argument(
@@ -111,14 +127,14 @@ def _add_faults(detect: Parser) -> None:
         metavar="LOOPS",
         type=whole_number("--burn", 1, 256),
         default=None,
-        help="how many busy loops (default: 8)",
+        help="how many busy loops (default: 8; with --curve 4)",
     )
     detect.add_argument(
         "--seconds",
         metavar="SECONDS",
         type=decimal("--seconds", 1, SECONDS_MAX),
         default=None,
-        help="how long they burn (default: 60)",
+        help="how long they burn (default: 60; with --curve 40)",
     )
     detect.add_argument(
         "--at-once",
@@ -129,11 +145,19 @@ def _add_faults(detect: Parser) -> None:
 
 def _add_results(detect: Parser) -> None:
     detect.add_argument(
+        "--curve",
+        action="store_true",
+        help=(
+            "instead of faults: for each of several settings, how soon silence is noticed beside busy loops, "
+            "against how often members that are only slow are held dead"
+        ),
+    )
+    detect.add_argument(
         "--vs",
         metavar="PEER,…",
-        type=lambda text: tuple(dict.fromkeys(part for part in text.split(",") if part)),
+        type=_peers,
         default=(),
-        help="the same rounds beside serf, memberlist, kinship",
+        help=f"the same rounds beside {', '.join(PEERS)}, or all",
     )
     detect.add_argument(
         "--kinship",
@@ -147,10 +171,22 @@ def _add_results(detect: Parser) -> None:
 
 def _faults(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.split(",")))
+    if names == (ALL,):
+        return FAULTS
     for name in names:
         if name not in FAULTS:
             raise ConfigError(f"--fault is one or more of {', '.join(FAULTS)}, found {name!r}")
     return names
+
+
+def _peers(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(part for part in text.split(",") if part))
+    return PEERS if names == (ALL,) else names
+
+
+def _tolerances(text: str) -> tuple[float, ...]:
+    read = decimal("--tolerance", TOLERANCE_S_MIN, TOLERANCE_S_MAX)
+    return tuple(dict.fromkeys(read(part) for part in text.split(",")))
 
 
 def settings_of(options: argparse.Namespace) -> DetectSettings:
@@ -159,9 +195,13 @@ def settings_of(options: argparse.Namespace) -> DetectSettings:
     Raises:
         ConfigError: an option belongs to a fault that is not played.
     """
-    from mesh.bench.detect import DetectSettings
     from mesh.bench.faults import FaultSettings
+    from mesh.bench.settings import DetectSettings
 
+    if len(options.tolerance) > 1:
+        raise ConfigError(
+            f"--tolerance is one number without --curve, found {len(options.tolerance)} of them"
+        )
     given = tuple(name for name in ("stop", "deaf", "burn") if getattr(options, name) is not None)
     faults = options.fault or given or ("kill",)
     for name in given:
@@ -188,13 +228,15 @@ def settings_of(options: argparse.Namespace) -> DetectSettings:
         is_at_once=options.at_once,
         watch_s=WATCH_S[options.profile],
         notice_timeout_s=NOTICE_TIMEOUT_S[options.profile],
+        reunion_s=REUNION_S[options.profile],
     )
     settings = DetectSettings(
         nodes=options.nodes,
-        rounds=options.rounds,
+        rounds=ROUNDS if options.rounds is None else options.rounds,
         faults=faults,
         profile=options.profile,
         evidence=options.evidence,
+        tolerance_s=options.tolerance[0] if options.tolerance else None,
         seed=options.seed,
         idle_s=options.idle,
         vs=options.vs,
@@ -211,10 +253,13 @@ def run_detect(options: argparse.Namespace) -> int:
     from mesh.bench.progress import open_progress
     from mesh.bench.report import report_text
 
+    if options.curve:
+        from mesh.cli.bench_curve import run_curve
+
+        return run_curve(options)
     settings = settings_of(options)
-    _check_results(options.json, options.svg)
-    total = settings.rounds * len(settings.faults) * (1 + len(settings.vs))
-    with open_progress(total) as progress:
+    check_results(options.json, options.svg)
+    with open_progress(settings.total_rounds) as progress:
         records = detect(settings, progress)
     print()
     print(report_text(records), flush=True)
@@ -223,7 +268,7 @@ def run_detect(options: argparse.Namespace) -> int:
     return 0 if is_written and not ours.failure and all(one.is_good for one in ours.rounds) else 1
 
 
-def _check_results(*paths: str | None) -> None:
+def check_results(*paths: str | None) -> None:
     """Complain before minutes are spent on what could not be kept."""
     given = [path for path in paths if path is not None]
     for path in given:
@@ -248,21 +293,27 @@ def _check_writable(path: str) -> None:
 def _write(
     options: argparse.Namespace, settings: DetectSettings, records: Sequence[Record]
 ) -> bool:
-    """Write what was asked for; say what could not be written, and whether all could."""
+    """Write what was asked for; return whether all could be."""
     import json
-    from pathlib import Path
 
-    from mesh.bench.figure import figure
+    from mesh.bench.figure import figures
     from mesh.bench.records import to_json
-    from mesh.cli.stdio import complain
 
-    texts = {}
+    texts: dict[str, str] = {}
     if options.json is not None:
         texts[options.json] = json.dumps(to_json(settings.to_json(), records), indent=1) + "\n"
     if options.svg is not None:
-        fault = settings.faults[0]
-        title = f"{fault}: reports of {settings.nodes} members, {settings.profile}, {settings.rounds} rounds"
-        texts[options.svg] = figure(records, fault, title)
+        about = f"reports of {settings.nodes} members, {settings.profile}, {settings.rounds} rounds"
+        texts[options.svg] = figures(records, settings.faults, about)
+    return write_results(texts)
+
+
+def write_results(texts: Mapping[str, str]) -> bool:
+    """Write each text to its file; say what could not be written, and whether all could."""
+    from pathlib import Path
+
+    from mesh.cli.stdio import complain
+
     is_whole = True
     for path, text in texts.items():
         try:

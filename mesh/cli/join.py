@@ -16,6 +16,7 @@ from mesh.cli.arguments import (
     add_data,
     amount,
     data_dir,
+    decimal,
     distinct,
     network_address,
     pair,
@@ -40,6 +41,8 @@ BIND: Final = "127.0.0.1:7946"
 BIND_WITH_KEY: Final = "0.0.0.0:7946"
 LEAVE_TIMEOUT_S: Final = 30.0
 LEAVE_POLL_S: Final = 0.05
+PAUSE_TOLERANCE_S_MIN: Final = 0.1
+PAUSE_TOLERANCE_S_MAX: Final = 600.0
 IDS_SHOWN_MAX: Final = 5
 
 
@@ -63,6 +66,16 @@ def add_commands(commands: Commands) -> None:
         metavar="NAME",
         default="lan",
         help="how patient membership is: local, lan or wan (default: lan)",
+    )
+    join.add_argument(
+        "--pause-tolerance",
+        metavar="SECONDS",
+        type=decimal("--pause-tolerance", PAUSE_TOLERANCE_S_MIN, PAUSE_TOLERANCE_S_MAX),
+        default=None,
+        help=(
+            "how long a suspect may be silent before this node holds it dead (default: the profile's, local 1, "
+            "lan 3, wan 10)"
+        ),
     )
     join.add_argument(
         "--evidence",
@@ -196,6 +209,7 @@ def _settings(options: argparse.Namespace) -> AgentSettings:
         key_file=None if options.key is None else user_path("--key", options.key),
         profile=options.profile,
         evidence=options.evidence,
+        pause_tolerance_s=options.pause_tolerance,
         seeds=tuple(options.seeds),
         found=options.found,
         expect=options.expect,

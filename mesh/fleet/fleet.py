@@ -145,7 +145,8 @@ class Fleet:
     """Nodes on one host, in one temporary directory; leaving the `with` block ends and removes all.
 
     The directory's path is short, because a Unix socket's may not exceed 107 bytes. `environment` is
-    added to every node's own; `wrapper` is a command before its command, which must end by exec.
+    added to every node's own; `wrapper` is a command before its command, which must end by exec, and
+    `inside` has, by name, one more for some node alone, after that.
     """
 
     def __init__(
@@ -155,6 +156,7 @@ class Fleet:
         is_kept: bool = False,
         environment: Mapping[str, str] | None = None,
         wrapper: Sequence[str] = (),
+        inside: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="mesh-"))
         self.profile = profile
@@ -163,6 +165,7 @@ class Fleet:
         self._is_kept = is_kept
         self._environment = {**(environment or {}), MARK: self.mark}
         self._wrapper = wrapper
+        self._inside = dict(inside or {})
         self._first = ""
 
     def start(
@@ -180,7 +183,8 @@ class Fleet:
         """Start a node and return at once; its own arguments may name other seeds."""
         node = self.nodes.get(name)
         if node is None:
-            node = self.nodes[name] = NodeProcess(name, self.home, self._environment, self._wrapper)
+            wrapper = (*self._wrapper, *self._inside.get(name, ()))
+            node = self.nodes[name] = NodeProcess(name, self.home, self._environment, wrapper)
         settings = ("--bind", bind, "--profile", self.profile, "--slots", str(slots))
         seeds = (self._first,) if self._first and not arguments else ()
         node.start((*settings, *seeds, *arguments))

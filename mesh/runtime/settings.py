@@ -55,6 +55,9 @@ class AgentSettings:
     evidence: str = "all"
     """What a death is told by: all that a host has to say, or none of it but silence."""
 
+    pause_tolerance_s: float | None = None
+    """How long a suspect may be silent before it is held dead. None: as the profile has it."""
+
     seeds: tuple[str, ...] = ()
     """Members to ask, as HOST or HOST:PORT; none: found a mesh, or return to the directory's own."""
 
@@ -72,6 +75,8 @@ class AgentSettings:
             raise ConfigError(f"evidence is one of {', '.join(EVIDENCE)}, found {self.evidence!r}")
         if not self.has_evidence:
             timings = replace(timings, lifeguard=replace(timings.lifeguard, lifelines=0))
+        if self.pause_tolerance_s is not None:
+            timings = replace(timings, pause_tolerance_s=self.pause_tolerance_s)
         timings.check()
         return timings
 

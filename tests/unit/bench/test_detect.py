@@ -14,7 +14,8 @@ import pytest
 
 from mesh.bench import detect as driver
 from mesh.bench.contestant import BenchError, Contestant, Traffic
-from mesh.bench.detect import DetectSettings, detect
+from mesh.bench.detect import detect
+from mesh.bench.settings import DetectSettings
 from mesh.bench.faults import FaultSettings
 from mesh.bench.joining import await_whole
 from mesh.bench.mesh_nodes import MeshNodes

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from mesh.bench.contestant import Traffic
-from mesh.bench.detect import DetectSettings
+from mesh.bench.settings import DetectSettings
 from mesh.bench.faults import FAULTS, FaultSettings, blame_of, choose, judged
 from mesh.bench.figure import figure
 from mesh.bench.idle import mean_of, memory_of
