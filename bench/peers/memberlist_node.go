@@ -1,4 +1,6 @@
-// One memberlist member as a process: memberlist_node PROFILE NAME HOST:PORT [SEED].
+// One memberlist member as a process: memberlist_node PROFILE[:MULTIPLIER] NAME HOST:PORT [SEED].
+//
+// The multiplier is that of a suspicion's length; without it, the profile's own.
 //
 // It speaks the lines that mesh/bench/peers/harness.py describes. Build it with Debian's packages:
 //
@@ -13,6 +15,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -131,14 +134,25 @@ func (w *wire) DialAddressTimeout(to memberlist.Address, timeout time.Duration) 
 	return w.DialTimeout(to.Addr, timeout)
 }
 
-func settings(profile string) *memberlist.Config {
-	switch profile {
+func preset(name string) *memberlist.Config {
+	switch name {
 	case "local":
 		return memberlist.DefaultLocalConfig()
 	case "wan":
 		return memberlist.DefaultWANConfig()
 	}
 	return memberlist.DefaultLANConfig()
+}
+
+func settings(profile string) *memberlist.Config {
+	parts := strings.SplitN(profile, ":", 2)
+	config := preset(parts[0])
+	if len(parts) > 1 {
+		multiplier, err := strconv.Atoi(parts[1])
+		check(err)
+		config.SuspicionMult = multiplier
+	}
+	return config
 }
 
 func start(profile, name, bind string) *memberlist.Memberlist {

@@ -7,7 +7,6 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from mesh.bench.ground import LOOPBACK, Ground
 from mesh.bench.sightings import SightingLog
@@ -34,6 +33,7 @@ class Contestant(ABC):
     Attributes:
         ports: by member, in the order of the first start.
         ground: where the members stand.
+        pids: by member, the process that was started last.
         can_deafen: whether a member can be made deaf.
         log: what every member's own event stream says.
     """
@@ -53,6 +53,7 @@ class Contestant(ABC):
         self.about = about
         self.ports = dict(ports)
         self.ground = ground
+        self.pids: dict[str, int] = {}
         self.log = SightingLog(tells_refutations=tells_refutations)
 
     @property
@@ -75,14 +76,6 @@ class Contestant(ABC):
     @abstractmethod
     def last_words(self, member: str) -> str | None:
         """Return what a member said last, if its process has ended; None while it runs."""
-
-    @abstractmethod
-    def pids(self) -> list[int]:
-        """Return the processes that were started, of each member the latest. For any thread."""
-
-    def socket_tables(self) -> list[Path]:
-        """Return the kernel's tables in which the members' sockets stand. For any thread."""
-        return self.ground.tables([] if self.ground.is_loopback else self.pids())
 
     def check_runs(self, members: Iterable[str]) -> None:
         """Raise BenchError if one of these members has ended: nobody need wait for it."""

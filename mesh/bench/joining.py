@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 from mesh.bench.contestant import BenchError, Contestant
@@ -24,7 +26,7 @@ def start_all(contestant: Contestant) -> Join:
     """
     first, *others = contestant.members
     ports = contestant.ports
-    with BindWatch(set(ports.values()), contestant.socket_tables) as watch:
+    with BindWatch(set(ports.values()), partial(_tables, contestant)) as watch:
         began_ns = time.time_ns()
         contestant.spawn(first, None)
         _bound(contestant, watch, [first])
@@ -66,12 +68,16 @@ def bring_back(contestant: Contestant, member: str, seed: str) -> dict[str, floa
     Whoever did not in time is missing. Raises BenchError if its socket is not bound in time.
     """
     others = [name for name in contestant.members if name != member]
-    with BindWatch({contestant.ports[member]}, contestant.socket_tables) as watch:
+    with BindWatch({contestant.ports[member]}, partial(_tables, contestant)) as watch:
         began_ns = time.time_ns()
         contestant.spawn(member, seed)
         bound_ns = _bound(contestant, watch, [member])[member]
     seen_ns = contestant.log.wait_seen([Sight.ALIVE], member, others, began_ns, RETURN_TIMEOUT_S)
     return {name: round(max(0, at_ns - bound_ns) / 1e6, 1) for name, at_ns in seen_ns.items()}
+
+
+def _tables(contestant: Contestant) -> list[Path]:
+    return contestant.ground.tables(list(contestant.pids.values()))
 
 
 def _bound(contestant: Contestant, watch: BindWatch, members: list[str]) -> dict[str, int]:

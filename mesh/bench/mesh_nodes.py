@@ -70,6 +70,7 @@ class MeshNodes(Contestant):
         """Start a node and follow its events as soon as it can be asked."""
         seeds = (self.address(seed),) if seed else ()
         node = self._fleet.launch(member, *self._options, *seeds, bind=self.address(member))
+        self.pids[member] = node.pid
         threading.Thread(
             target=self._follow, args=(node, node.pid), name=f"events of {member}", daemon=True
         ).start()
@@ -95,10 +96,6 @@ class MeshNodes(Contestant):
     def pid(self, member: str) -> int:
         """Return the node's process."""
         return self._fleet.nodes[member].pid
-
-    def pids(self) -> list[int]:
-        """Return the running nodes' processes."""
-        return [node.pid for node in list(self._fleet.nodes.values()) if node.is_running]
 
     def last_words(self, member: str) -> str | None:
         """Return the end of the log of a node that has ended."""

@@ -105,6 +105,7 @@ class PeerNodes(Contestant):
             start_new_session=True,
         )
         self._processes[member] = process
+        self.pids[member] = process.pid
         self._traffic[member] = []
         self._tails[member] = []
         reader = threading.Thread(
@@ -135,10 +136,6 @@ class PeerNodes(Contestant):
     def pid(self, member: str) -> int:
         """Return the member's process."""
         return self._processes[member].pid
-
-    def pids(self) -> list[int]:
-        """Return the members' processes."""
-        return [process.pid for process in list(self._processes.values())]
 
     def last_words(self, member: str) -> str | None:
         """Return the last lines of a process that has ended."""

@@ -145,7 +145,7 @@ def summary_table(records: Sequence[Record]) -> str:
         for record in records
     ]
     rows.append(("held dead without being so", *accused))
-    return table(("all faults, ms, medians", *(record.name for record in records)), rows)
+    return table(("all faults, medians in ms", *(record.name for record in records)), rows)
 
 
 def _summary_cell(played: Sequence[Round]) -> str:

@@ -15,11 +15,12 @@ import pytest
 from mesh.bench import detect as driver
 from mesh.bench.contestant import BenchError, Contestant, Traffic
 from mesh.bench.detect import detect
-from mesh.bench.settings import DetectSettings
-from mesh.bench.faults import FaultSettings
+from mesh.bench.faults import FaultSettings, play
 from mesh.bench.joining import await_whole
+from mesh.bench.lineup import Lineup
 from mesh.bench.mesh_nodes import MeshNodes
 from mesh.bench.records import Record
+from mesh.bench.settings import DetectSettings
 from mesh.bench.sightings import Sight, Sighting
 from mesh.cli.bench import settings_of
 from mesh.cli.main import build_parser
@@ -93,7 +94,7 @@ def puppet_show(puppets: Puppets, on_pause: Callable[[int], None]) -> tuple[Reco
 
     for one, other in itertools.permutations(puppets.members, 2):
         puppets.say(one, Sight.ALIVE, other)
-    Show(settings, told, [puppets], {"puppets": record}).rounds()
+    Show(settings, told, [puppets], {"puppets": record}).rounds(["deaf"])
     return record, told
 
 
@@ -157,9 +158,14 @@ def test_no_round_is_played_when_nobody_is_left(
     [
         ((), "Mesh [^ ]*, lan", ("--evidence", "all")),
         (("--evidence", "none"), "Mesh [^ ]*, lan, evidence none", ("--evidence", "none")),
+        (
+            ("--tolerance", "0.4"),
+            "Mesh [^ ]*, lan, pause tolerance 0.4 s",
+            ("--evidence", "all", "--pause-tolerance", "0.4"),
+        ),
     ],
 )
-def test_evidence_is_passed_on_to_every_node(
+def test_evidence_and_tolerance_are_passed_on_to_every_node(
     words: tuple[str, ...],
     about: str,
     options: tuple[str, ...],
@@ -176,9 +182,30 @@ def test_evidence_is_passed_on_to_every_node(
 
     monkeypatch.setattr(Fleet, "launch", launch)
     with ExitStack() as stack:
-        (nodes,) = driver._contestants(settings, stack)
+        (nodes,) = Lineup(settings, stack).all(stack, is_apart=False)
         assert re.fullmatch(about, nodes.about)
         for seed, seeds in ((None, ()), ("n01", (nodes.address("n01"),))):
             with pytest.raises(BenchError):
                 nodes.spawn("n02", seed)
             assert started.pop() == (*options, *seeds)
+
+
+def test_a_contestant_without_a_hook_is_left_out_of_deafness_alone() -> None:
+    puppets = Puppets()
+    puppets.can_deafen = False
+    record, told = puppet_show(puppets, lambda _pause: None)
+    assert record.rounds == []
+    assert told.lines == ["puppets: no hook for deaf, not played"]
+
+
+def test_loopback_comes_before_hosts_of_their_own() -> None:
+    assert driver.stages(["host", "kill", "stop"]) == [(False, ["kill", "stop"]), (True, ["host"])]
+    assert driver.stages(["host"]) == [(True, ["host"])]
+
+
+def test_a_host_is_lost_only_where_members_have_hosts() -> None:
+    puppets = Puppets()
+    for one, other in itertools.permutations(puppets.members, 2):
+        puppets.say(one, Sight.ALIVE, other)
+    with pytest.raises(BenchError, match="hosts of their own"):
+        play("host", puppets, "n01", "n02", FaultSettings())

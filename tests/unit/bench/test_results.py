@@ -9,11 +9,15 @@ from dataclasses import replace
 
 import pytest
 
+from mesh.bench import settings as settings_module
 from mesh.bench.contestant import Traffic
-from mesh.bench.settings import DetectSettings
 from mesh.bench.faults import FAULTS, FaultSettings, blame_of, choose, judged
-from mesh.bench.figure import figure
+from mesh.bench.figure import figure, figures
 from mesh.bench.idle import mean_of, memory_of
+from mesh.bench.peers import search
+from mesh.bench.peers.kinship import Kinship
+from mesh.bench.peers.memberlist import Memberlist
+from mesh.bench.peers.serf import Serf
 from mesh.bench.records import Blame, Idle, Join, Record, Round, spread, to_json
 from mesh.bench.report import (
     BAR_CELLS,
@@ -24,6 +28,7 @@ from mesh.bench.report import (
     round_line,
     round_step,
 )
+from mesh.bench.settings import CAN_DEAFEN, DetectSettings
 from mesh.bench.sightings import Sight, Sighting, SightingLog
 from mesh.cli import bench
 from mesh.cli.main import build_parser
@@ -226,6 +231,19 @@ def test_the_figure_is_well_formed_and_has_a_line_for_each_round() -> None:
         assert float(line.get("x1", 0)) <= float(line.get("x2", 0)) <= 670.0
 
 
+def test_figures_of_several_faults_stand_one_below_the_other() -> None:
+    left = replace(KILLED, fault="leave")
+    ours = Record(name="mesh", about="Mesh, lan", rounds=[KILLED, STOPPED, left])
+    root = ET.fromstring(figures([ours], ("kill", "stop", "leave"), "4 members"))
+    panels = root.findall("{http://www.w3.org/2000/svg}svg")
+    tops = [float(panel.get("y", -1)) for panel in panels]
+    heights = [float(panel.get("height", 0)) for panel in panels]
+    assert tops == [0.0, heights[0]]
+    assert float(root.get("height", 0)) == sum(heights)
+    assert root.get("aria-label") == "kill, leave: 4 members"
+    assert "kill: 4 members" in figures([ours], ("kill",), "4 members")
+
+
 def test_the_figure_tells_of_reports_that_never_came() -> None:
     blind = Record(name="blind", about="blind, lan", rounds=[Round(fault="kill", missing=("n1",))])
     root = ET.fromstring(figure([*records(), blind], "kill", "kill"))
@@ -270,6 +288,63 @@ def test_an_option_of_a_fault_asks_for_it() -> None:
     assert settings_of("--fault", "kill,stop", "--stop", "1").faults == ("kill", "stop")
     assert tuple(bench.FAULTS) == FAULTS
     assert settings_of("--vs", "serf,,memberlist,serf").vs == ("serf", "memberlist")
+    assert settings_of("--tolerance", "0.4").tolerance_s == 0.4
+    assert settings_of("--rounds", "0").rounds == 0
+
+
+def test_all_is_every_fault_and_every_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings_module, "why_not", lambda: "")
+    found = settings_of("--fault", "all", "--vs", "all", "--rounds", "2")
+    assert found.faults == FAULTS
+    assert found.vs == search.NAMES == bench.PEERS
+    played_by_all, deaf = (len(FAULTS) - 1) * 4, 2
+    assert found.total_rounds == 2 * (played_by_all + deaf)
+
+
+def test_without_namespaces_a_lost_host_is_refused_with_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settings_module, "why_not", lambda: "not installed: ip (iproute2)")
+    with pytest.raises(ConfigError, match=r"not installed: ip \(iproute2\); .* --fault kill,stop"):
+        settings_of("--fault", "kill,stop,host")
+
+
+def test_who_can_be_made_deaf_is_known_before_anybody_is_started() -> None:
+    adapters = (Serf, Memberlist, Kinship)
+    assert {one.name for one in adapters if one.can_deafen} | {"mesh"} == CAN_DEAFEN
+
+
+def test_what_a_lost_host_says_of_others_is_no_accusation() -> None:
+    log = SightingLog(tells_refutations=True)
+    log.add(Sighting(11, "n2", Sight.DEAD, "n3"))
+    log.add(Sighting(12, "n1", Sight.DEAD, "n2"))  # true: it is back at 20
+    log.add(Sighting(21, "n1", Sight.DEAD, "n4"))
+    log.add(Sighting(22, "n1", Sight.DEAD, "n2"))
+    lost = Round(fault="host", victim="n2", began_ns=10, victim_from_ns=20)
+    assert judged(lost, log).blame == Blame(false_accusations=1, victim_accusations=1)
+    killed = replace(lost, fault="kill")
+    assert judged(killed, log).blame == Blame(false_accusations=2, victim_accusations=1)
+
+
+def test_a_victim_that_was_started_again_is_told_of() -> None:
+    lost = Round(fault="host", victim="n2", noticed_ms={"n1": 9.0}, is_restarted=True)
+    assert "not back by itself" in round_line("serf", 1, lost)
+    text = report_text([Record(name="serf", about="serf, lan", rounds=[lost, lost])])
+    head, row = (line.split() for line in text.split("\n\n")[1].splitlines()[:2])
+    assert row[head.index("restarted") - 1] == "2"  # the head's first column has two words
+    assert lost.to_json()["is_restarted"] is True
+
+
+def test_all_faults_stand_in_one_table_at_the_end() -> None:
+    table = report_text([replace(record, idle=None) for record in records()]).split("\n\n")[-1]
+    lines = [line.rsplit(maxsplit=2) for line in table.splitlines()]
+    assert lines[0][1:] == ["mesh", "serf"]
+    assert lines[1][0].split() == ["kill:", "the", "last", "report", "4700", "6000"]
+    assert table.splitlines()[1].endswith("6000 (2 missing)")
+    assert lines[2:] == [
+        ["stop: until all are whole again", "8", "-"],
+        ["held dead without being so", "0", "0"],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -282,6 +357,8 @@ def test_an_option_of_a_fault_asks_for_it() -> None:
         (("--seconds", "5"), "--seconds belongs to --fault burn, found kill"),
         (("--kinship", "python3"), "--kinship belongs to --vs kinship, found none"),
         (("--deaf", "3", "--vs", "serf,memberlist"), "which serf lack"),
+        (("--tolerance", "0.4,1"), "--tolerance is one number without --curve, found 2"),
+        (("--tolerance", "0"), "--tolerance expects a number from 0.1"),
         (("--nodes", "65"), "--nodes expects a whole number from 2 to 64"),
         (("--stop", "-1"), "--stop expects a number from 0.1"),
     ],
