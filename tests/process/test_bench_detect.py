@@ -17,7 +17,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from mesh.bench import keeper
 from mesh.bench.contestant import Traffic
+from mesh.bench.namespaces import why_not
 from mesh.bench.peer_nodes import PeerNodes
 from mesh.bench.peers.harness import Harness
 from mesh.bench.ports import free_ports
@@ -183,6 +185,84 @@ def test_a_benchmark_that_is_killed_takes_its_processes_along(start: Start, stag
     bench.kill()
     bench.wait()
     stage.assert_no_process()
+
+
+@pytest.fixture
+def hosts() -> None:
+    """Skip where members cannot have hosts of their own, and say why."""
+    if reason := why_not():
+        pytest.skip(reason)
+
+
+def namespaces_of(bench: subprocess.Popen[bytes]) -> list[str]:
+    return keeper.namespaces_of(f"{keeper.PREFIX}-{bench.pid}-*")
+
+
+def assert_no_namespace(bench: subprocess.Popen[bytes]) -> None:
+    wait_until(
+        lambda: namespaces_of(bench) == [] or None,
+        15.0,
+        lambda: AssertionError(f"left behind: {namespaces_of(bench)}"),
+    )
+
+
+@pytest.mark.usefixtures("hosts")
+def test_a_lost_host_is_noticed_after_the_tolerance_and_comes_back(
+    start: Start, stage: Stage, tmp_path: Path
+) -> None:
+    data, figure = tmp_path / "detect.json", tmp_path / "detect.svg"
+    words = ("--nodes", "3", "--rounds", "1", "--fault", "kill,host", "--tolerance", "2")
+    results = ("--json", str(data), "--svg", str(figure))
+    bench = start(*DETECT, *words, *results, env=stage.environment)
+    text = finished(bench)
+    stage.assert_clear()
+    assert namespaces_of(bench) == []
+    assert "all faults, medians in ms" in text
+    found: dict[str, Any] = json.loads(data.read_text())
+    assert found["settings"]["tolerance_s"] == 2.0
+    kill, host = found["rounds"]
+    assert kill["first_ms"] < 2000, "a crash is told by more than silence, at once"
+    assert 2000 <= host["first_ms"] <= host["last_ms"] < 20_000, "of a lost host, silence is all"
+    assert (host["missing"], host["false_accusations"], host["is_restarted"]) == ([], 0, False)
+    assert len(host["survivors_ms"]) == 2
+    assert host["returned"]["last_ms"] is not None
+    assert len(ET.parse(figure).getroot().findall("{http://www.w3.org/2000/svg}svg")) == 2
+
+
+@pytest.mark.usefixtures("hosts")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_namespaces_are_gone_when_a_benchmark_is_stopped_or_killed(
+    start: Start, stage: Stage, number: signal.Signals
+) -> None:
+    words = ("--nodes", "3", "--rounds", "1000", "--fault", "host")
+    bench = start(*DETECT, *words, env=stage.environment)
+    until_line(bench, b"host 1")
+    assert len(namespaces_of(bench)) == 4
+    bench.send_signal(number)
+    code = bench.wait(40.0)
+    assert code == (-number if number == signal.SIGKILL else 128 + number)
+    assert_no_namespace(bench)
+    if number == signal.SIGKILL:
+        stage.assert_no_process()
+    else:
+        stage.assert_clear()
+
+
+@pytest.mark.usefixtures("hosts")
+def test_a_curve_of_two_settings(start: Start, stage: Stage, tmp_path: Path) -> None:
+    data, figure = tmp_path / "curve.json", tmp_path / "curve.svg"
+    words = ("--nodes", "3", "--rounds", "1", "--curve", "--tolerance", "0.2,3")
+    lengths = ("--seconds", "6", "--burn", "1")
+    results = ("--json", str(data), "--svg", str(figure))
+    finished(start(*DETECT, *words, *lengths, *results, env=stage.environment))
+    stage.assert_clear()
+    quick, patient = json.loads(data.read_text())["curve"]
+    assert (quick["setting"], patient["setting"]) == ("0.2 s", "3 s")
+    assert 200 <= quick["detection"]["last_ms"] < patient["detection"]["last_ms"]
+    assert patient["detection"]["first_ms"] >= 3000
+    assert quick["pauses"] == patient["pauses"] > 0
+    assert quick["member_hours"] == pytest.approx(6 / 3600, rel=0.01)
+    assert ET.parse(figure).getroot().tag.endswith("svg")
 
 
 def test_a_missing_peer_is_wrong_usage_and_starts_nothing(start: Start, stage: Stage) -> None:
