@@ -10,6 +10,7 @@ import pytest
 
 from mesh.cli.join import run_join
 from mesh.cli.main import build_parser
+from mesh.errors import ConfigError
 from mesh.runtime import agent
 from mesh.runtime.settings import AgentSettings
 
@@ -47,6 +48,14 @@ def test_node_with_a_key_given_or_kept_listens_everywhere(join: SettingsOf, tmp_
 
 def test_what_the_user_says_counts_with_a_key_too(join: SettingsOf) -> None:
     assert join("--key", "mesh.key", "--bind", "127.0.0.1:0").bind == ("127.0.0.1", 0)
+
+
+def test_pause_tolerance_takes_the_place_of_the_profiles(join: SettingsOf) -> None:
+    assert join("--profile", "lan").swim().pause_tolerance_s == 3.0
+    quick = join("--profile", "lan", "--pause-tolerance", "0.4").swim()
+    assert (quick.pause_tolerance_s, quick.probe_interval_s) == (0.4, 1.0)
+    with pytest.raises(ConfigError, match=r"--pause-tolerance expects a number from 0\.1"):
+        join("--pause-tolerance", "0")
 
 
 def test_evidence_may_be_left_to_silence_alone(join: SettingsOf) -> None:
