@@ -11,7 +11,7 @@ import time
 
 import kinship
 
-# Every profile but `local` insists on a key; all members of a benchmark share this one.
+# All but `local` on loopback insist on a key; all members of a benchmark share this one.
 KEY = "bWVzaC1iZW5jaG1hcmstbm90LWEtc2VjcmV0LWtleS4="
 SIGHTS = {
     kinship.MemberJoined: "alive",
@@ -41,7 +41,8 @@ async def tell(cluster: kinship.Cluster) -> None:
 async def main(profile: str, name: str, bind: str, seeds: list[str]) -> None:
     """Be a member until told to leave, or until nobody is left to tell."""
     preset = getattr(kinship.Config, profile)
-    keys = {} if profile == "local" else {"keys": [KEY]}
+    is_plain = profile == "local" and bind.startswith("127.")
+    keys = {} if is_plain else {"keys": [KEY]}
     cluster = kinship.Cluster(preset(name=name, bind=bind, seeds=seeds, **keys))
     lines = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
