@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mesh.core.events import EventKind
+from mesh.membership.observers import observers_of
 from mesh.node.config import profile
 from mesh.node.node import Node
 from mesh.sim.fleet import Fleet, FleetOptions
@@ -162,3 +163,25 @@ def test_deaf_member_accuses_nobody_of_a_crash(seed: int) -> None:
     world.deafen(world.hosts[1], False)
     world.run_for(30.0)
     assert {seen.event.cause for seen in verdicts(world)} <= {"silent"}
+
+
+def test_host_that_is_lost_with_all_who_would_miss_it_is_found_by_the_comparison_with_somebody() -> (
+    None
+):
+    world = mesh_of(16)
+    ids = [host.node_id for host in world.hosts]
+    for subject in ids:
+        who_miss = set(observers_of(subject, ids, 4))
+        who_ask = {other for other in ids if subject in observers_of(other, ids, 4)}
+        lost = {subject} | who_miss | who_ask
+        left = [other for other in ids if other not in lost]
+        if not any(subject in observers_of(other, [*left, subject], 4) for other in left):
+            break
+    else:
+        pytest.fail("every member is observed, or an observer, of whoever is left")
+    for host in world.hosts:
+        if host.node_id in lost:
+            world.crash(host, power=False)
+    world.run_for(4 * profile("lan").sync_interval_s)
+    known = [seen for seen in verdicts(world) if seen.event.member_id == subject]
+    assert len(known) == len(left)
