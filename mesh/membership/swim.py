@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mesh.core.address import Address
 from mesh.core.effects import Stop
-from mesh.core.ids import NO_MESH, MeshId, NodeId, low32
+from mesh.core.ids import NO_MESH, NO_NODE, MeshId, NodeId, low32
 from mesh.core.known import KnownMember
 from mesh.core.requests import Outgoing
 from mesh.errors import LocalProtocolError
@@ -235,7 +235,9 @@ class Swim:
         sender = NodeId(0) if isinstance(reply, Exception) else reply.sender
         message = reply if isinstance(reply, Exception) else reply.messages[0]
         if tag[0] == "sync":
-            self._sync.handle_reply(now, sender, tag, message)
+            silent = self._sync.handle_reply(now, sender, tag, message)
+            if silent != NO_NODE:
+                self._turns.look(now, silent)
         elif tag[0] == "fallback":
             if isinstance(message, Ack):
                 self._prober.on_ack(now, sender, message)

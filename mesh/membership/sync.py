@@ -7,7 +7,8 @@
 
 It repairs what gossip missed, and is how a stranger, or a member that was thought dead, is met. Every
 ping carries 16 bits of the sender's hash, so whoever missed some news notices within about a period;
-the exchange with a random member every sync interval is the net below.
+the exchange with a random member every sync interval is the net below. It is one for the failure detector,
+too: a member that died together with all its observers may be one whom nobody else pings.
 
 Source: anti-entropy repairs gossip [Demers §1.3]; hashing before exchanging is our own choice.
 """
@@ -19,7 +20,7 @@ from collections.abc import Hashable
 from typing import Final
 
 from mesh.core.address import Address
-from mesh.core.ids import NodeId
+from mesh.core.ids import NO_NODE, NodeId
 from mesh.errors import DecodeError
 from mesh.membership.digest import bucket_hashes, bucket_of, differing, pack_hashes
 from mesh.membership.dissemination import Dissemination
@@ -62,7 +63,7 @@ class Sync:
         self._outbox = outbox
         self._rng = rng
         self._deadline: float | None = None
-        self._open: dict[Address, None] = {}
+        self._open: dict[Address, NodeId] = {}  # with whom, or NO_NODE if that is not known
         self.dropped = 0
         """Exchanges that were wished for while too many were under way."""
 
@@ -88,16 +89,16 @@ class Sync:
         for node_id in self._table.tombstones.expired(now, self._config.forgotten_retention_s):
             self._table.remove(node_id)
         for member in self._table.choose(self._rng, 1):
-            self.begin(member.address)
+            self.begin(member.address, member.node_id)
 
-    def begin(self, address: Address) -> None:
+    def begin(self, address: Address, node_id: NodeId = NO_NODE) -> None:
         """Start an exchange with whoever is at `address`, unless one is under way or too many are."""
         if address in self._open:
             return
         if len(self._open) >= SYNCS_MAX:
             self.dropped += 1
             return
-        self._open[address] = None
+        self._open[address] = node_id
         root = SyncRoot(self._root)
         self._outbox.ask(address, root, ("sync", address, 1), self._config.exchange_timeout_s)
 
@@ -126,11 +127,15 @@ class Sync:
         self._merging.merge(now, sender, message.members)
         return SyncDelta(page(delta))
 
-    def handle_reply(self, now: float, sender: NodeId, tag: Hashable, reply: object) -> None:
-        """Go on with an exchange, or end it; anything but the expected reply ends it."""
+    def handle_reply(self, now: float, sender: NodeId, tag: Hashable, reply: object) -> NodeId:
+        """Go on with an exchange, or end it; anything but the expected reply ends it.
+
+        Returns:
+            The member that was chosen for the exchange and gave no answer; NO_NODE: there is none.
+        """
         address = tag[1] if isinstance(tag, tuple) else None
         if not isinstance(address, Address):
-            return
+            return NO_NODE
         if isinstance(reply, SyncBuckets) and tag == ("sync", address, 1):
             try:
                 buckets = differing(bucket_hashes(self._table), reply.hashes)
@@ -140,10 +145,11 @@ class Sync:
                 members = page([m.standing(now) for m in self._in_buckets(buckets)])
                 offer, timeout_s = SyncOffer(buckets, members), self._config.exchange_timeout_s
                 self._outbox.ask(address, offer, ("sync", address, 2), timeout_s)
-                return
+                return NO_NODE
         if isinstance(reply, SyncDelta):
             self._merging.merge(now, sender, reply.members)
-        self._open.pop(address, None)
+        asked = self._open.pop(address, NO_NODE)
+        return asked if isinstance(reply, Exception) else NO_NODE
 
     @property
     def _root(self) -> int:

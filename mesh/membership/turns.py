@@ -86,6 +86,11 @@ class Turns:
     def hasten(self, now: float, node_id: NodeId) -> None:
         """Have a member looked at, at once, if this node is one of its observers."""
         if self._observes(node_id):
+            self.look(now, node_id)
+
+    def look(self, now: float, node_id: NodeId) -> None:
+        """Have a member looked at, at once; SWIM's round comes to everybody anyway."""
+        if self._count > 0:
             self._urgent[node_id] = None
             self._urgent_at = now
 
