@@ -19,7 +19,7 @@ Told: TypeAlias = dict[str, Any]
 _DAY_S: Final = 86_400.0
 _WIDTH: Final = 80
 _ACCUSED: Final = frozenset({"suspect", "confirm", "dead"})
-_REFUSALS: Final = frozenset({"refused", "rejected"})
+_REFUSALS: Final = frozenset({"connection_refused", "port_unreachable"})
 _PROBES: Final = {
     "no_ack": "a ping",
     "no_indirect_ack": "pings through others",

@@ -37,8 +37,8 @@ class EvidenceKind(StrEnum):
     NO_INDIRECT_ACK = "no_indirect_ack"  # nor through others
     NO_TCP = "no_tcp"  # nor over TCP
     LIFELINE_CLOSED = "lifeline_closed"
-    REFUSED = "refused"  # its host takes no connection at its port
-    REJECTED = "rejected"  # nor any datagram
+    CONNECTION_REFUSED = "connection_refused"  # its host takes no connection at its port
+    PORT_UNREACHABLE = "port_unreachable"  # nor any datagram
     SUSPECTED = "suspected"  # another member's word
     CONFIRMED = "confirmed"  # more than one accuse it
     DECLARED = "declared"  # another member's verdict

@@ -17,8 +17,8 @@ WORDS: Final[dict[Kind, str]] = {
     Kind.NO_INDIRECT_ACK: "no answer through {0}",
     Kind.NO_TCP: "no answer over TCP",
     Kind.LIFELINE_CLOSED: "its lifeline ended",
-    Kind.REFUSED: "its host refuses connections",
-    Kind.REJECTED: "its port refuses datagrams",
+    Kind.CONNECTION_REFUSED: "its host refuses connections",
+    Kind.PORT_UNREACHABLE: "its port refuses datagrams",
     Kind.SUSPECTED: "suspected by {0}",
     Kind.CONFIRMED: "accused by {0}",
     Kind.DECLARED: "declared dead by {0}",
@@ -33,8 +33,8 @@ WORDS: Final[dict[Kind, str]] = {
 
 SEEN: Final[dict[Seen, Kind]] = {
     Seen.CLOSED: Kind.LIFELINE_CLOSED,
-    Seen.REJECTED: Kind.REJECTED,
-    Seen.REFUSED: Kind.REFUSED,
+    Seen.REJECTED: Kind.PORT_UNREACHABLE,
+    Seen.REFUSED: Kind.CONNECTION_REFUSED,
 }
 """What an observer tells of a host beside its silence, and what that is called."""
 

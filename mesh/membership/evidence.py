@@ -160,8 +160,12 @@ class Evidence:
         if self._config.lifeguard.lifelines <= 0:
             return
         for member in self._index.at(address):
+            known = self._cases.get(member.node_id)
+            has_end = known is not None and known.boot == member.boot and known.has_end
+            if not has_end and not self.hints.allows(now):
+                continue
             case = self._case(member)
-            if Seen.REJECTED in case.seen or not (case.has_end or self.hints.allows(now)):
+            if Seen.REJECTED in case.seen:
                 continue
             case.seen |= Seen.REJECTED
             if not case.has_end:

@@ -65,7 +65,7 @@ def test_a_survivor_tells_of_a_crash_who_saw_it_and_of_a_leave_that_it_is_proof(
     assert verdict["kind"] == "dead"
     assert verdict["accuser"] in {"one", "two", "four"}
     kinds = {kind for entry in story["history"] for kind in entry["evidence_kinds"]}
-    assert kinds & {"lifeline_closed", "refused", "declared"}
+    assert kinds & {"lifeline_closed", "connection_refused", "declared"}
     assert "Crashed is a hint, and no proof" in story["otherwise"][0]
     text = mesh("why", story["node_id"][:8], *at(first)).stdout
     assert f"three ({story['node_id']}) is dead (crashed), as one sees it" in text

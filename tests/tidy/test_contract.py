@@ -82,7 +82,7 @@ EVENT_KINDS = {
     "conflict", "seek", "task", "warn",
 }  # fmt: skip
 EVIDENCE_KINDS = {
-    "no_ack", "no_indirect_ack", "no_tcp", "lifeline_closed", "refused", "rejected", "suspected", "confirmed",
+    "no_ack", "no_indirect_ack", "no_tcp", "lifeline_closed", "connection_refused", "port_unreachable", "suspected", "confirmed",
     "declared", "learned", "no_refutation", "farewell", "forget_asked", "new_session", "same_session",
     "moved",
 }  # fmt: skip

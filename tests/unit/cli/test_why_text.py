@@ -16,7 +16,7 @@ AT = 1_800_000_000.0  # 08:00:00 UTC
 PROBES = ["no answer to a ping within 0.5 s", "no answer through n4, n5", "no answer over TCP"]
 PROBE_KINDS = ["no_ack", "no_indirect_ack", "no_tcp"]
 CRASH = ["its lifeline ended, its host refuses connections, as n2 saw"]
-CRASH_KINDS = ["lifeline_closed", "refused"]
+CRASH_KINDS = ["lifeline_closed", "connection_refused"]
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def crashed() -> dict[str, Any]:
     own = "its host refuses connections"
     return told(
         entry("suspect", 12.0, "n2", **seen),
-        entry("confirm", 12.0, "n1", evidence=[own], evidence_kinds=["refused"]),
+        entry("confirm", 12.0, "n1", evidence=[own], evidence_kinds=["connection_refused"]),
         entry("dead", 12.0, "n2", cause="crashed", evidence=CRASH, evidence_kinds=CRASH_KINDS),
         cause="crashed",
     )

@@ -23,7 +23,7 @@ def test_all_that_is_seen_of_a_host_has_its_kind(what: Seen) -> None:
 def test_what_one_observer_saw_is_one_sentence_of_several_kinds() -> None:
     clue = as_seen_by("n2", Seen.CLOSED | Seen.REFUSED)
     assert clue.text == "its lifeline ended, its host refuses connections, as n2 saw"
-    assert clue.kinds == ("lifeline_closed", "refused")
+    assert clue.kinds == ("lifeline_closed", "connection_refused")
 
 
 def test_one_accuser_confirms_nobody() -> None:
@@ -90,7 +90,7 @@ def test_confirmations_are_remembered_in_order_and_nobody_is_told() -> None:
         ("host-2", False),
         ("host-4", True),
     ]
-    assert "refused" in past[1].event.evidence_kinds
+    assert "connection_refused" in past[1].event.evidence_kinds
     assert first.kinds(third).count(EventKind.SUSPECT) == 1
 
 
