@@ -20,8 +20,8 @@ class Point:
     joined_s: float | None
     """None: it was not tried, or did not end."""
 
-    wall_s: float
-    """How long the converged run took."""
+    cpu_s: float
+    """The processor time of the converged run, on one core: how long it takes on an idle machine."""
 
     peak_mib: float
     """The most memory that the converged run took: all members together, and the simulator."""
@@ -42,7 +42,7 @@ class Point:
             "members": self.members,
             "joined_s": self.joined_s,
             **self.calm.to_json(),
-            "wall_s": round(self.wall_s, 2),
+            "cpu_s": round(self.cpu_s, 2),
             "peak_mib": round(self.peak_mib, 1),
             "member_kib": round(self.member_kib, 1),
         }
@@ -62,7 +62,7 @@ _COLUMNS: Final[tuple[tuple[str, Callable[[Point], str]], ...]] = (
     ("false", lambda p: str(p.calm.false_accusations)),
     ("joined", lambda p: "-" if p.joined_s is None else _shown(p.joined_s, "s")),
     ("KiB a member", lambda p: _shown(p.member_kib, digits=0)),
-    ("wall time", lambda p: _shown(p.wall_s, "s", 0)),
+    ("one core", lambda p: _shown(p.cpu_s, "s", 0)),
 )
 
 

@@ -60,7 +60,7 @@ POINT = Point(
         false_accusations=0,
     ),
     joined_s=1.0,
-    wall_s=2.0,
+    cpu_s=2.0,
     peak_mib=5.0,
 )
 
