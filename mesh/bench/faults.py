@@ -155,8 +155,7 @@ def _host(fault: str, on: Contestant, victim: str, seed: str, settings: FaultSet
     seen_ns = on.log.wait_seen([Sight.ALIVE], victim, survivors, mended_ns, settings.reunion_s)
     whole_ns = on.log.wait_whole(on.members, max(0.0, deadline - time.monotonic()))
     if whole_ns is None:
-        on.kill(victim)
-        return replace(_back(noticed, on, seed, fault_ns), is_restarted=True)
+        return _again(noticed, on, seed, fault_ns)
     whole = replace(
         noticed,
         returned_ms={name: round((at_ns - mended_ns) / 1e6, 1) for name, at_ns in seen_ns.items()},
@@ -164,6 +163,16 @@ def _host(fault: str, on: Contestant, victim: str, seed: str, settings: FaultSet
         began_ns=fault_ns,
         victim_from_ns=mended_ns,
     )
+    return judged(whole, on.log)
+
+
+def _again(noticed: Round, on: Contestant, seed: str, fault_ns: int) -> Round:
+    """Start a victim again that did not come back whole. Who held it alive already has nothing to report."""
+    on.kill(noticed.victim)
+    return_ns = time.time_ns()
+    on.spawn(noticed.victim, seed)
+    await_whole(on)
+    whole = replace(noticed, is_restarted=True, began_ns=fault_ns, victim_from_ns=return_ns)
     return judged(whole, on.log)
 
 

@@ -19,7 +19,8 @@ from mesh.bench.faults import FaultSettings, play
 from mesh.bench.joining import await_whole
 from mesh.bench.lineup import Lineup
 from mesh.bench.mesh_nodes import MeshNodes
-from mesh.bench.records import Record
+from mesh.bench.namespaces import Namespaces
+from mesh.bench.records import Blame, Record
 from mesh.bench.settings import DetectSettings
 from mesh.bench.sightings import Sight, Sighting
 from mesh.cli.bench import settings_of
@@ -201,6 +202,51 @@ def test_a_contestant_without_a_hook_is_left_out_of_deafness_alone() -> None:
 def test_loopback_comes_before_hosts_of_their_own() -> None:
     assert driver.stages(["host", "kill", "stop"]) == [(False, ["kill", "stop"]), (True, ["host"])]
     assert driver.stages(["host"]) == [(True, ["host"])]
+
+
+class Switchboard(Namespaces):
+    """Cables without hosts: who sees what when one is cut or mended is what a test says."""
+
+    def __init__(self, puppets: Puppets) -> None:
+        self._puppets = puppets
+
+    def cut(self, member: str) -> int:
+        at_ns = time.time_ns()
+        for other in {"n01", "n02", "n03"} - {member}:
+            self._puppets.say(other, Sight.DEAD, member)
+            self._puppets.say(member, Sight.DEAD, other)
+        return at_ns
+
+    def mend(self, member: str) -> int:
+        at_ns = time.time_ns()
+        for other in {"n01", "n02", "n03"} - {member}:
+            self._puppets.say(other, Sight.ALIVE, member)
+        return at_ns
+
+
+class Forgiving(Puppets):
+    """A victim that all hold alive again, holds them dead until it is started again."""
+
+    def kill(self, member: str) -> int:
+        self.log.forget(member)
+        return time.time_ns()
+
+    def spawn(self, member: str, seed: str | None) -> None:
+        for other in {"n01", "n02", "n03"} - {member}:
+            self.say(member, Sight.ALIVE, other)
+
+
+def test_victim_that_others_hold_alive_already_misses_no_report_when_it_is_started_again() -> None:
+    puppets = Forgiving()
+    puppets.ground = Switchboard(puppets)
+    for one, other in itertools.permutations(puppets.members, 2):
+        puppets.say(one, Sight.ALIVE, other)
+    played = play("host", puppets, "n01", "n02", FaultSettings(reunion_s=0.05))
+    assert played.is_restarted
+    assert played.missing == ()
+    assert played.noticed_ms.keys() == {"n02", "n03"}
+    assert played.returned_ms == {}
+    assert played.blame == Blame()
 
 
 def test_a_host_is_lost_only_where_members_have_hosts() -> None:
