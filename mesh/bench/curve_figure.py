@@ -6,6 +6,7 @@ order of their settings, which stand beside them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
@@ -44,16 +45,16 @@ def curve_figure(points: Sequence[Point], title: str) -> str:
         for point in points
         if point.noticed.last_ms is not None and point.accused_per_hour is not None
     ]
-    x_step = round_step(max((x for _, x, _ in placed), default=1.0), TICKS_MAX)
-    y_step = round_step(max((y for _, _, y in placed), default=1.0), TICKS_MAX)
-    scale = (x_step * TICKS_MAX, y_step * TICKS_MAX)
+    x_ticks = _ticks([x for _, x, _ in placed])
+    y_ticks = _ticks([y for _, _, y in placed])
+    scale = (x_ticks[-1], y_ticks[-1])
     spots = [(point, *_spot(x, y, scale)) for point, x, y in placed]
     size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={quoteattr(title)}>',
         f"<style>{_STYLE}\n</style>",
         f'<text class="title" x="{LEFT}" y="20">{escape(title)}</text>',
-        *_axes((x_step, y_step), scale),
+        *_axes(x_ticks, y_ticks),
     ]
     for number, name in enumerate(dict.fromkeys(point.name for point, *_ in spots)):
         own = [(point.setting, x, y) for point, x, y in spots if point.name == name]
@@ -81,16 +82,28 @@ def _curve(name: str, spots: Sequence[tuple[str, float, float]], number: int) ->
     return parts
 
 
-def _axes(steps: tuple[float, float], scale: tuple[float, float]) -> list[str]:
+def _ticks(values: Sequence[float]) -> list[float]:
+    """Return round numbers from 0 to the first that is no less than all of these, at least 0 and one more."""
+    top = max(values, default=0.0)
+    step = round_step(top, TICKS_MAX)
+    return [number * step for number in range(max(1, math.ceil(top / step)) + 1)]
+
+
+def _axes(x_ticks: Sequence[float], y_ticks: Sequence[float]) -> list[str]:
     right, base = WIDTH - RIGHT, HEIGHT - BOTTOM
+    scale = (x_ticks[-1], y_ticks[-1])
     parts = []
-    for number in range(TICKS_MAX + 1):
-        x, y = _spot(number * steps[0], number * steps[1], scale)
+    for tick in x_ticks:
+        x, _ = _spot(tick, 0.0, scale)
         parts += [
             f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{base}"/>',
+            f'<text x="{x:.1f}" y="{base + 18}" text-anchor="middle">{tick:g}</text>',
+        ]
+    for tick in y_ticks:
+        _, y = _spot(0.0, tick, scale)
+        parts += [
             f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>',
-            f'<text x="{x:.1f}" y="{base + 18}" text-anchor="middle">{number * steps[0]:g}</text>',
-            f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{number * steps[1]:g}</text>',
+            f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>',
         ]
     middle = (TOP + base) / 2
     return [
