@@ -88,6 +88,8 @@ class _Run:
         self._standing = [one for one in contestants if not records[one.name].failure]
         self._members = contestants[0].members
         self._records = records
+        # Rounds on another ground have been judged by the log that was kept there.
+        self._judged = {name: len(record.rounds) for name, record in records.items()}
         self._rng = random.Random(settings.seed)
 
     def start(self) -> None:
@@ -167,7 +169,7 @@ class _Run:
     def _judge_last(self, contestant: Contestant, end_ns: int | None = None) -> None:
         """Count the verdicts of the last round once more, with those that fell in the pause after it."""
         rounds = self._records[contestant.name].rounds
-        if not rounds:
+        if len(rounds) <= self._judged[contestant.name]:
             return
         before, rounds[-1] = rounds[-1], judged(rounds[-1], contestant.log, end_ns)
         if rounds[-1].blame != before.blame:

@@ -20,7 +20,7 @@ from mesh.bench.joining import await_whole
 from mesh.bench.lineup import Lineup
 from mesh.bench.mesh_nodes import MeshNodes
 from mesh.bench.namespaces import Namespaces
-from mesh.bench.records import Blame, Record
+from mesh.bench.records import Blame, Record, Round
 from mesh.bench.settings import DetectSettings
 from mesh.bench.sightings import Sight, Sighting
 from mesh.cli.bench import settings_of
@@ -109,6 +109,18 @@ def test_false_accusation_in_the_pause_after_a_round_is_counted() -> None:
     record, told = puppet_show(puppets, accuse)
     total = [one.blame.false_accusations + one.blame.victim_accusations for one in record.rounds]
     assert total == [1, 1], told.lines
+
+
+def test_rounds_of_an_earlier_ground_are_not_judged_by_a_later_one() -> None:
+    before = Round(fault="burn", blame=Blame(false_accusations=2))
+    record = Record(name="puppets", about="puppets", rounds=[before])
+    puppets = Puppets()
+    for one, other in itertools.permutations(puppets.members, 2):
+        puppets.say(one, Sight.ALIVE, other)
+    details = FaultSettings(deaf_s=0.001, watch_s=0.0)
+    settings = DetectSettings(nodes=3, rounds=1, faults=("deaf",), profile="local", details=details)
+    driver._Run(settings, Told(), [puppets], {"puppets": record}).rounds(["deaf"])
+    assert [one.blame.false_accusations for one in record.rounds] == [2, 0]
 
 
 def test_nobody_waits_for_a_member_that_has_ended() -> None:
