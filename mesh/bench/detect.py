@@ -173,7 +173,8 @@ class _Run:
             return
         before, rounds[-1] = rounds[-1], judged(rounds[-1], contestant.log, end_ns)
         if rounds[-1].blame != before.blame:
-            late = round_line(contestant.name, len(rounds), rounds[-1])
+            number = sum(one.fault == before.fault for one in rounds)
+            late = round_line(contestant.name, number, rounds[-1])
             self._progress.say(f"{late}  (with verdicts that came after the round)")
 
     def _settle(self) -> None:
