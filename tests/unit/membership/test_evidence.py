@@ -300,3 +300,35 @@ def test_what_the_others_have_seen_themselves_counts_beside_one_word() -> None:
     observer.hears(1.001, 3, Suspect(node_id(2), 1, 0, node_id(3), BOTH))
     assert observer.state == (State.DEAD, Cause.CRASHED)
     assert not suspicions(observer.waits(1.0 + SPARE_S))
+
+
+def test_what_a_witness_saw_before_a_member_refuted_it_counts_no_more() -> None:
+    observer = Observer(size=5)
+    observer.hears(1.0, 3, Suspect(node_id(4), 1, 0, node_id(3), BOTH))
+    observer.hears(1.1, 4, Alive(card_bytes(4, incarnation=1)))
+    observer.hears(60.0, 5, Suspect(node_id(4), 1, 1, node_id(5), BOTH))
+    assert observer.state_of(4)[0] is State.SUSPECT
+    observer.hears(60.1, 3, Suspect(node_id(4), 1, 0, node_id(3), BOTH))  # a copy that comes late
+    assert observer.state_of(4)[0] is State.SUSPECT
+    observer.hears(60.2, 3, Suspect(node_id(4), 1, 1, node_id(3), BOTH))
+    assert observer.state_of(4) == (State.DEAD, Cause.CRASHED)
+
+
+def test_witnesses_whom_nobody_knows_are_not_kept() -> None:
+    observer = Observer(size=5)
+    for number in range(100, 200):
+        accused = Suspect(node_id(4), 1, 0, node_id(number), BOTH)
+        observer.hears(1.0, 3, accused)
+    assert observer.state_of(4)[0] is State.SUSPECT
+    (case,) = observer.swim.lines.evidence._cases.values()
+    assert len(case.witnesses) <= 5
+
+
+def test_verdict_that_was_refuted_before_it_came_is_no_evidence() -> None:
+    observer = Observer(size=5)
+    observer.hears(1.0, 2, Alive(card_bytes(2, incarnation=1)))
+    observer.hears(1.1, 3, Dead(node_id(2), 1, 0, Cause.CRASHED, node_id(3)))
+    outputs = observer.hears(1.2, 4, Suspect(node_id(2), 1, 1, node_id(4), int(Seen.REFUSED)))
+    (ask,) = asks(outputs)
+    observer.answers(1.3, ask, REFUSAL)
+    assert observer.state[0] is State.SUSPECT  # nobody has seen a lifeline end
