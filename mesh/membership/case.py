@@ -19,6 +19,9 @@ class Case:
     rank: int | None
     """This node's among the observers of the session; None: it is none of them."""
 
+    incarnation: int = 0
+    """The member's word that all of this came after."""
+
     seen: Seen = NOTHING
     told: Seen = NOTHING
     asked: int = 0
@@ -27,10 +30,14 @@ class Case:
     told_dead_by: NodeId | None = None
     """Whose verdict is kept back until this node has looked."""
 
+    is_refuted: bool = False
+    """Since this node saw something itself, the member has spoken: it may not be so any more."""
+
     @property
     def has_end(self) -> bool:
         """Say whether a lifeline has ended, wherever."""
-        if Seen.CLOSED in self.seen or self.told_dead_by is not None:
+        is_own = Seen.CLOSED in self.seen and not self.is_refuted
+        if is_own or self.told_dead_by is not None:
             return True
         return any(Seen.CLOSED in what for what in self.witnesses.values())
 
@@ -46,4 +53,19 @@ class Case:
 
     def all_seen(self, own_id: NodeId) -> dict[NodeId, Seen]:
         """Return what each vantage point has seen."""
-        return {**self.witnesses, own_id: self.seen} if self.seen else dict(self.witnesses)
+        is_own = self.seen and not self.is_refuted
+        return {**self.witnesses, own_id: self.seen} if is_own else dict(self.witnesses)
+
+    def refute(self, incarnation: int) -> None:
+        """Let nothing that was seen before the member's latest word count; what this node sees may be seen again."""
+        self.incarnation = incarnation
+        self.witnesses.clear()
+        self.told_dead_by, self.asked = None, 0
+        self.is_refuted = bool(self.seen)
+
+    def see_refused(self) -> None:
+        """Note that the member's host refuses connections, now."""
+        if self.is_refuted:
+            self.seen &= ~Seen.CLOSED
+            self.is_refuted = False
+        self.seen |= Seen.REFUSED

@@ -140,6 +140,7 @@ class Evidence:
         case = self._cases.get(sender)
         if case is not None and case.boot == message.boot:  # what was seen of it is over
             case.seen, case.told, case.asked = NOTHING, NOTHING, 0
+            case.is_refuted = False
         self._outbox.do(KeepOpen(source))
         return LifelineKept()
 
@@ -177,8 +178,11 @@ class Evidence:
         member = self._living(message.node_id, message.boot)
         if not message.seen or member is None or member.node_id == self._identity.node_id:
             return
+        if message.incarnation < member.incarnation:
+            return  # refuted since
         case = self._case(member)
-        if message.accuser != self._identity.node_id:
+        is_other = message.accuser != self._identity.node_id
+        if is_other and self._table.get(message.accuser) is not None:
             before = case.witnesses.get(message.accuser, NOTHING)
             # Both count: what was told first may come last.
             case.witnesses[message.accuser] = before | Seen(message.seen)
@@ -191,6 +195,8 @@ class Evidence:
         member = self._living(message.node_id, message.boot)
         if member is None or message.cause is not Cause.CRASHED or not self._lines_of(member):
             return False
+        if message.incarnation < member.incarnation:
+            return False  # refuted since
         case = self._case(member)
         if case.seen.is_refused:
             return False
@@ -209,6 +215,7 @@ class Evidence:
         case = self._cases.get(NodeId(node_id))
         if member is None or case is None or case.boot != boot:
             return
+        case = self._case(member)
         case.is_asking = False
         if isinstance(reply, Packet):
             ack = reply.messages[0]
@@ -218,7 +225,7 @@ class Evidence:
         number = reply.errno if isinstance(reply, TransportError) else None
         number = None if number in OWN_SHORTAGE else number
         if number == errno.ECONNREFUSED:
-            case.seen |= Seen.REFUSED
+            case.see_refused()
             self._try_lines(now, member)
             self._weigh(now, member, case)
         elif number is not None and number != errno.ETIMEDOUT and case.asked < ASKED_MAX:
@@ -278,7 +285,10 @@ class Evidence:
     def _case(self, member: Member) -> Case:
         case = self._cases.get(member.node_id)
         if case is None or case.boot != member.boot:
-            case = self._cases[member.node_id] = Case(member.boot, self._rank(member))
+            rank = self._rank(member)
+            case = self._cases[member.node_id] = Case(member.boot, rank, member.incarnation)
+        elif case.incarnation < member.incarnation:
+            case.refute(member.incarnation)
         return case
 
     def _rank(self, member: Member) -> int | None:
