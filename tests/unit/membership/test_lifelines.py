@@ -219,3 +219,17 @@ def test_news_of_a_lifeline_that_was_closed_changes_nothing() -> None:
     stage.lines.handle(stage.now, LineKept(lines[victim]))
     stage.lines.handle(stage.now, LineLost(lines[victim]))
     assert stage.run(60.0) == []
+
+
+def test_observer_that_is_dead_when_its_turn_comes_and_back_before_the_next_look_is_dialled() -> (
+    None
+):
+    stage = Stage(1)
+    (lifeline_id,) = stage.dialled().values()
+    stage.lines.handle(stage.now, LineKept(lifeline_id))
+    stage.lines.handle(stage.now, LineLost(lifeline_id))
+    stage.kill(2)
+    assert stage.run(LOOK_S / 2) == []  # it is dialled again meanwhile, were it not dead
+    stage.table.apply_card(stage.now, card_bytes(2, boot=2))
+    stage.observers.follow(node_id(2), is_living=True)
+    assert [type(effect) for effect in stage.run(60.0)] == [Dial]
