@@ -177,7 +177,8 @@ class Lifelines:
     def _dial(self, observer: NodeId) -> None:
         member = self._table.get(observer)
         if member is None or not member.is_living:
-            return  # the next look at the members drops it
+            self._close(observer)  # should it be back before the next look, that one opens another
+            return
         self._last_id += 1
         self._lines[observer].lifeline_id = self._last_id
         self._lines[observer].to = member.address
