@@ -34,7 +34,8 @@ def test_three_hundred_members_send_no_more_each_than_sixty_and_a_kill_is_known_
 def test_three_thousand_members_send_no_more_each_than_a_hundred_and_a_kill_is_known_at_once() -> (
     None
 ):
-    flat(measure_calm(1, 3000), measure_calm(1, 100))
+    large, small = (measure_calm(1, n, settle_s=3.0, idle_s=5.0) for n in (3000, 100))
+    flat(large, small)
 
 
 def test_members_that_join_through_one_seed_all_see_all() -> None:
