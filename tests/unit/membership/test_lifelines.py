@@ -233,3 +233,36 @@ def test_observer_that_is_dead_when_its_turn_comes_and_back_before_the_next_look
     stage.table.apply_card(stage.now, card_bytes(2, boot=2))
     stage.observers.follow(node_id(2), is_living=True)
     assert [type(effect) for effect in stage.run(60.0)] == [Dial]
+
+
+def test_lifelines_that_end_as_soon_as_they_are_kept_are_opened_ever_more_rarely_and_that_is_said() -> (
+    None
+):
+    stage = Stage(1)
+    (lifeline_id,) = stage.dialled().values()
+    dials, began = 0, stage.now
+    said: list[Outgoing] = []
+    while stage.now < began + 60.0:
+        stage.lines.handle(stage.now, LineKept(lifeline_id))
+        stage.lines.handle(stage.now, LineLost(lifeline_id))
+        said += [effect for effect in stage.outbox.take() if isinstance(effect, Emit)]
+        asked: list[Outgoing] = []
+        while not (found := [effect for effect in asked if isinstance(effect, Dial)]):
+            asked = stage.run(0.01)
+        dials, lifeline_id = dials + 1, found[0].lifeline_id
+    assert dials <= 15
+    assert len(said) == 1
+
+
+def test_lifeline_that_was_kept_for_long_is_opened_again_at_once_however_it_began() -> None:
+    stage = Stage(1)
+    (lifeline_id,) = stage.dialled().values()
+    for _ in range(8):
+        stage.lines.handle(stage.now, LineLost(lifeline_id))
+        (again,) = [effect for effect in stage.run(2 * RETRY_S_MAX) if isinstance(effect, Dial)]
+        assert isinstance(again, Dial)
+        lifeline_id = again.lifeline_id
+    stage.lines.handle(stage.now, LineKept(lifeline_id))
+    assert stage.run(60.0) == []
+    stage.lines.handle(stage.now, LineLost(lifeline_id))
+    assert [type(effect) for effect in stage.run(AGAIN_S)] == [Dial]
