@@ -34,6 +34,9 @@ LOOK_S: Final = 0.2
 AGAIN_S: Final = 0.02
 """A lifeline that was kept and ended is opened again within so long: an observer asks meanwhile whether we live."""
 
+STEADY_S: Final = 5.0
+"""One that ends sooner came to nothing as well, from the second time on: something resets it."""
+
 RETRY_S: Final = 0.25
 RETRY_S_MAX: Final = 30.0
 """One that came to nothing is tried again after this, then after twice as long each time, up to the maximum."""
@@ -47,6 +50,7 @@ class _Line:
     to: Address
     lifeline_id: int = 0  # 0: not open, not being opened
     is_kept: bool = False
+    kept_at: float = 0.0
     failures: int = 0
 
 
@@ -114,13 +118,15 @@ class Lifelines:
             return
         line = self._lines[observer]
         if isinstance(event, LineKept):
-            line.is_kept, line.failures = True, 0
+            line.is_kept, line.kept_at = True, now
             return
         del self._observer_of[event.lifeline_id]
         was_kept, line.lifeline_id, line.is_kept = line.is_kept, 0, False
         if self._is_over:
             return
-        if was_kept:
+        is_steady = was_kept and now - line.kept_at >= STEADY_S
+        if is_steady or (was_kept and not line.failures):
+            line.failures = 0 if is_steady else 1
             self._timers.set(observer, now + AGAIN_S * self._rng.random())
             return
         pause_s = min(RETRY_S_MAX, RETRY_S * 2.0**line.failures)
@@ -153,7 +159,7 @@ class Lifelines:
 
     def _complain(self) -> None:
         if self._has_complained or any(
-            line.failures < FAILURES_SAID for line in self._lines.values()
+            line.is_kept or line.failures < FAILURES_SAID for line in self._lines.values()
         ):
             return
         self._has_complained = True
