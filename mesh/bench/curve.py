@@ -22,7 +22,7 @@ from typing import Final
 
 from mesh.bench.contestant import Contestant
 from mesh.bench.detect import SETTLE_S, cleared_away
-from mesh.bench.faults import busy_loops, choose, play
+from mesh.bench.faults import busy_loops, draw, play
 from mesh.bench.joining import await_whole, start_all
 from mesh.bench.lineup import Lineup
 from mesh.bench.pauses import LENGTH_S, accused_pauses, plan_pauses, play_pauses
@@ -180,8 +180,9 @@ class _Measurement:
     def _silence(self, on: Contestant, title: str) -> None:
         plan = self.settings.plan
         rng = random.Random(f"{plan.seed} victims")
+        victims = draw(on.members, rng)
         for number in range(1, plan.rounds + 1):
-            victim, seed = choose(on.members, rng)
+            victim, seed = next(victims)
             phase_s = rng.random()
             self.progress.task(f"{title}: silence {number} of {plan.rounds}")
             time.sleep(SETTLE_S[plan.profile] + phase_s)

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from mesh.bench.contestant import Contestant
-from mesh.bench.faults import APART, SHARED, after_burn, burn, choose, judged, play
+from mesh.bench.faults import APART, SHARED, after_burn, burn, draw, judged, play
 from mesh.bench.idle import measure_idle
 from mesh.bench.joining import start_all
 from mesh.bench.lineup import Lineup
@@ -124,13 +124,14 @@ class _Run:
         settings = self._settings
         for fault in faults:
             self._say_who_cannot(fault)
+            victims = draw(self._members, self._rng)
             for number in range(1, settings.rounds + 1):
                 if not self._standing:
                     return
                 if fault in SHARED:
                     self._shared_round(number)
                     continue
-                victim, seed = choose(self._members, self._rng)
+                victim, seed = next(victims)
                 phase_s = self._rng.random()
                 for one in self._players(fault):
                     self._progress.task(f"{fault} {number} of {settings.rounds}: {one.name}")

@@ -264,10 +264,11 @@ def blame_of(seen: Sequence[Sighting], victim: str) -> Blame:
     )
 
 
-def choose(members: Sequence[str], rng: random.Random) -> tuple[str, str]:
-    """Return a victim and another member at which it comes back."""
-    victim, seed = rng.sample(list(members), 2)
-    return victim, seed
+def draw(members: Sequence[str], rng: random.Random) -> Iterator[tuple[str, str]]:
+    """Yield victims, each with another member at which it comes back: everybody once before anybody again."""
+    while True:
+        for victim in rng.sample(list(members), len(members)):
+            yield victim, rng.choice([member for member in members if member != victim])
 
 
 _Play = Callable[[str, Contestant, str, str, FaultSettings], Round]

@@ -6,12 +6,13 @@ import json
 import random
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 
 from mesh.bench import settings as settings_module
 from mesh.bench.contestant import Traffic
-from mesh.bench.faults import FAULTS, FaultSettings, blame_of, choose, judged
+from mesh.bench.faults import FAULTS, FaultSettings, blame_of, draw, judged
 from mesh.bench.figure import figure, figures
 from mesh.bench.idle import mean_of, memory_of
 from mesh.bench.peers import search
@@ -269,10 +270,17 @@ def test_means_are_of_those_who_tell() -> None:
 
 def test_victim_and_seed_differ_and_are_drawn_by_the_seed_alone() -> None:
     names = [f"n{number}" for number in range(4)]
-    drawn = [choose(names, random.Random(number)) for number in range(50)]
+    drawn = list(islice(draw(names, random.Random(1)), 40))
     assert all(victim != seed for victim, seed in drawn)
-    assert {victim for victim, _ in drawn} == set(names)
-    assert drawn == [choose(names, random.Random(number)) for number in range(50)]
+    assert drawn == list(islice(draw(names, random.Random(1)), 40))
+    assert drawn != list(islice(draw(names, random.Random(2)), 40))
+
+
+def test_everybody_is_the_victim_once_before_anybody_is_again() -> None:
+    names = [f"n{number}" for number in range(5)]
+    drawn = [victim for victim, _ in islice(draw(names, random.Random(1)), 15)]
+    for begin in (0, 5, 10):
+        assert sorted(drawn[begin : begin + 5]) == names
 
 
 def settings_of(*words: str) -> DetectSettings:
