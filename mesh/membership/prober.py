@@ -1,6 +1,6 @@
 """Probes: a ping, then pings through others and over TCP, then a verdict. One begins in each period.
 
-    |-- ping -- patience --|-- ping_req x k, and over TCP -- probe_timeout_s --|-- silent
+    |-- ping -- patience --|-- ping_req x k, and over TCP -- 0.6 of the timeout --|-- silent
                   any ack, on any way, ends the probe
 
 Patience is what the round trips measured so far allow for (with this member, else with all), at most
@@ -43,6 +43,9 @@ NACK_SHARE: Final = 0.8
 
 HELPERS_DRAWN: Final = 3
 """For each helper that is wanted, so many members are looked at, until one is found that is no suspect."""
+
+INDIRECT_SHARE: Final = 0.6
+"""With turns, what goes through others and over TCP has this share of the probe timeout: the observer waits for no period."""
 
 PATIENCE_SHARE_MIN: Final = 0.1
 """A direct ping has at least this share of the probe timeout, however short the round trips were."""
@@ -197,7 +200,7 @@ class Prober:
             self.dropped_relays += 1
         self._relayed[seq] = _Relay(source, message.seq, message.target)
         if self._config.lifeguard.has_nacks:
-            self._timers.set((_NACK, seq), now + NACK_SHARE * self._config.probe_timeout_s)
+            self._timers.set((_NACK, seq), now + NACK_SHARE * self._indirect_s)
         self._outbox.send(message.address, self._ping(seq, message.target))
 
     def on_nack(self, sender: NodeId, message: Nack) -> None:
@@ -255,6 +258,11 @@ class Prober:
         """Whether a probe ends when its time is up; without turns, with its period."""
         return self._config.lifeguard.observers > 0
 
+    @property
+    def _indirect_s(self) -> float:
+        """How long an answer through others may take, for a healthy asker; relays say nack a little before."""
+        return self._config.probe_timeout_s * (INDIRECT_SHARE if self._has_turns else 1.0)
+
     def _patience_s(self, member: Member) -> float:
         """Return how long a direct ping may take."""
         longest_s = self._config.probe_timeout_s
@@ -304,7 +312,8 @@ class Prober:
             self._drop(seq)
 
     def _ask_others(self, now: float, probe: Probe) -> None:
-        rest_s = self._timeout_s if self._has_turns else self._period_s - self._timeout_s
+        scale = self._awareness.scale
+        rest_s = self._indirect_s * scale if self._has_turns else self._period_s - self._timeout_s
         if self._has_turns:
             self._timers.set((_END, probe.seq), now + rest_s)
         member = self._table.get(probe.node_id)
