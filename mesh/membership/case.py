@@ -30,14 +30,10 @@ class Case:
     told_dead_by: NodeId | None = None
     """Whose verdict is kept back until this node has looked."""
 
-    is_refuted: bool = False
-    """Since this node saw something itself, the member has spoken: it may not be so any more."""
-
     @property
     def has_end(self) -> bool:
         """Say whether a lifeline has ended, wherever."""
-        is_own = Seen.CLOSED in self.seen and not self.is_refuted
-        if is_own or self.told_dead_by is not None:
+        if Seen.CLOSED in self.seen or self.told_dead_by is not None:
             return True
         return any(Seen.CLOSED in what for what in self.witnesses.values())
 
@@ -53,19 +49,15 @@ class Case:
 
     def all_seen(self, own_id: NodeId) -> dict[NodeId, Seen]:
         """Return what each vantage point has seen."""
-        is_own = self.seen and not self.is_refuted
-        return {**self.witnesses, own_id: self.seen} if is_own else dict(self.witnesses)
+        return {**self.witnesses, own_id: self.seen} if self.seen else dict(self.witnesses)
 
     def refute(self, incarnation: int) -> None:
-        """Let nothing that was seen before the member's latest word count; what this node sees may be seen again."""
+        """Let nothing that was seen before the member's latest word count, but for what can be looked up.
+
+        A lifeline that ended here and was not opened again, as a member does that lives and may, is still missing.
+        """
         self.incarnation = incarnation
         self.witnesses.clear()
         self.told_dead_by, self.asked = None, 0
-        self.is_refuted = bool(self.seen)
-
-    def see_refused(self) -> None:
-        """Note that the member's host refuses connections, now."""
-        if self.is_refuted:
-            self.seen &= ~Seen.CLOSED
-            self.is_refuted = False
-        self.seen |= Seen.REFUSED
+        self.seen &= Seen.CLOSED
+        self.told = NOTHING

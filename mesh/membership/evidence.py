@@ -140,7 +140,6 @@ class Evidence:
         case = self._cases.get(sender)
         if case is not None and case.boot == message.boot:  # what was seen of it is over
             case.seen, case.told, case.asked = NOTHING, NOTHING, 0
-            case.is_refuted = False
         self._outbox.do(KeepOpen(source))
         return LifelineKept()
 
@@ -225,7 +224,7 @@ class Evidence:
         number = reply.errno if isinstance(reply, TransportError) else None
         number = None if number in OWN_SHORTAGE else number
         if number == errno.ECONNREFUSED:
-            case.see_refused()
+            case.seen |= Seen.REFUSED
             self._try_lines(now, member)
             self._weigh(now, member, case)
         elif number is not None and number != errno.ETIMEDOUT and case.asked < ASKED_MAX:

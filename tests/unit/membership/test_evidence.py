@@ -332,3 +332,28 @@ def test_verdict_that_was_refuted_before_it_came_is_no_evidence() -> None:
     (ask,) = asks(outputs)
     observer.answers(1.3, ask, REFUSAL)
     assert observer.state[0] is State.SUSPECT  # nobody has seen a lifeline end
+
+
+def test_lifeline_that_ended_and_was_not_opened_again_counts_after_a_refutation_too() -> None:
+    observer = ranked(0, 1)
+    (ask,) = observer.hang_up()
+    outputs = observer.refused(1.0)
+    assert suspicions(outputs)
+    observer.hears(1.01, 2, Alive(card_bytes(2, incarnation=1)))  # refuted where it is still heard
+    assert observer.state[0] is State.ALIVE
+    observer.answers(1.02, ask, TransportError("no answer in time", errno.ETIMEDOUT))
+    outputs = observer.refused(2.0)
+    seen = int(Seen.CLOSED | Seen.REJECTED)
+    assert Suspect(node_id(2), 1, 1, node_id(1), seen) in suspicions(outputs)
+    observer.hears(2.1, 3, Suspect(node_id(2), 1, 1, node_id(3), int(Seen.REJECTED)))
+    assert observer.state == (State.DEAD, Cause.CRASHED)
+
+
+def test_lifeline_that_was_opened_again_does_not() -> None:
+    observer = ranked(0, 1)
+    observer.hang_up()
+    observer.refused(1.0)
+    observer.hears(1.01, 2, Alive(card_bytes(2, incarnation=1)))
+    again = Address(LINE.host, LINE.port + 1)
+    assert observer.swim.lines.evidence.on_lifeline(node_id(2), again, Lifeline(1))
+    assert not suspicions(observer.refused(2.0))
