@@ -60,6 +60,7 @@ def build_view(
         "used": work.used,
         "counters": {name: count for name, count in sorted(counters.items()) if count},
         "health": swim.awareness.score,
+        "lifelines": {"kept": swim.lines.own.kept, "of_others": swim.lines.evidence.held},
         "since": started_at + offset_s,
     }
     own_vitals = (work.used, swim.identity.vitals.load_pct)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import functools
-import time
 
 import pytest
 
 from mesh.fleet.clearing import wait_until
 from mesh.fleet.fleet import Fleet, NodeProcess
-from mesh.membership.lifelines import LOOK_S
 
 NOTICE_S = 20.0
-LIVED_S = 10 * LOOK_S
-"""A member that has lived for so long has chosen its observers, and opened its lifelines."""
-
 SAID = "without evidence, as asked: a crash is found by silence alone"
 
 
@@ -22,6 +17,12 @@ def causes(node: NodeProcess) -> list[str] | None:
     """Return why whoever is dead died; None: nobody is."""
     rows = node.call("members")
     return [row["cause"] for row in rows if row["state"] == "dead"] or None
+
+
+def lifelines(node: NodeProcess, count: int) -> int | None:
+    """Return how many lifelines a node keeps, its own and others', once it is so many; None: not yet."""
+    shown = node.call("status")["lifelines"]
+    return count if shown == {"kept": count, "of_others": count} else None
 
 
 @pytest.mark.parametrize(("evidence", "cause"), [("all", "crashed"), ("none", "silent")])
@@ -32,7 +33,12 @@ def test_killed_node_is_found_by_what_the_nodes_were_told_to_heed(
     first = fleet.start("first", *words)
     others = [fleet.start(name, *words, fleet.seed) for name in ("second", "third", "gone")]
     fleet.wait_whole()
-    time.sleep(LIVED_S)
+    for node in (first, *others):
+        wait_until(
+            functools.partial(lifelines, node, 3 if evidence == "all" else 0),
+            NOTICE_S,
+            lambda: AssertionError("each of four keeps a lifeline of each other"),
+        )
     fleet.nodes["gone"].kill()
     for node in (first, *others[:2]):
         noticed = wait_until(

@@ -99,7 +99,7 @@ TASK_KEYS = {
 }  # fmt: skip
 NODE_KEYS = {
     "name", "node_id", "mesh_id", "address", "boot", "incarnation", "phase", "version", "slots", "used",
-    "counters", "since",
+    "counters", "since", "lifelines",
 }  # fmt: skip
 STATES = {"ready", "leased", "done", "failed", "cancelled"}
 
