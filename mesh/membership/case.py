@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mesh.core.ids import NodeId
+from mesh.membership.testimony import SPEAKERS
 from mesh.wire.swim_messages import Seen
 
 NOTHING: Final = Seen(0)
@@ -38,14 +39,24 @@ class Case:
         return any(Seen.CLOSED in what for what in self.witnesses.values())
 
     @property
-    def is_to_be_told(self) -> bool:
-        """Say whether this node is a witness, and of more than it has said.
+    def is_first(self) -> bool:
+        """Say whether this node is one of the two whose word suffices."""
+        return self.rank is not None and self.rank < SPEAKERS
 
-        A datagram's refusal is easy to forge: alone it makes nobody a witness.
+    @property
+    def is_witness(self) -> bool:
+        """Say whether this node has seen what makes a witness.
+
+        A datagram's refusal is easy to forge: alone it makes nobody one.
         """
-        if not self.seen.is_refused or not (self.has_end or Seen.REFUSED in self.seen):
-            return False
-        return not self.told.is_refused or Seen.CLOSED in self.seen & ~self.told
+        return self.seen.is_refused and (self.has_end or Seen.REFUSED in self.seen)
+
+    @property
+    def is_to_be_told(self) -> bool:
+        """Say whether this node is a witness, and of more than it has said."""
+        return self.is_witness and (
+            not self.told.is_refused or Seen.CLOSED in self.seen & ~self.told
+        )
 
     def all_seen(self, own_id: NodeId) -> dict[NodeId, Seen]:
         """Return what each vantage point has seen."""

@@ -2,13 +2,13 @@
 
     a lifeline ends ──► ping the member, and ask it over TCP
                           it answers        ► nothing has happened; it opens another
-                          either is refused ► a witness: closed and refused, told to all
+                          either is refused ► a witness: closed and refused
                           nothing comes     ► a suspicion like any other
     a datagram is refused, and nothing else is known ──► ask over TCP, and try the lifeline kept for it
                           it answers        ► nothing has happened
-                          it is refused too ► a witness: refused, told to all
-    another's witness ─► an observer that has not asked yet looks at once; the first two in rank suffice,
-                         and the rest of them keep what they have seen to themselves
+                          it is refused too ► a witness: refused
+    another's witness ─► an observer that has not asked yet looks at once; the first two in rank suffice (they
+                         tell each other first, testimony.py), the rest keep what they have seen to themselves
     two vantage points are refused, and a lifeline has ended ──► dead (crashed)
                           who still keeps a lifeline of that member believes it only if refused itself
 
@@ -42,14 +42,14 @@ from mesh.errors import TransportError
 from mesh.membership.address_index import AddressIndex
 from mesh.membership.case import NOTHING, Case
 from mesh.membership.clues import as_seen_by, clue, seen_clues
-from mesh.membership.gossip import Gossip
 from mesh.membership.identity import Identity
 from mesh.membership.member import Member
 from mesh.membership.observers import rank_of
 from mesh.membership.outbox import Outbox
 from mesh.membership.profile import SwimConfig
-from mesh.membership.rumours import WITNESSED_MAX, Rumours
+from mesh.membership.rumours import Rumours
 from mesh.membership.table import MemberTable
+from mesh.membership.testimony import Testimony
 from mesh.wire.packet import Packet
 from mesh.wire.records import Cause
 from mesh.wire.swim_messages import Ack, Dead, Lifeline, LifelineKept, Ping, Seen, Suspect
@@ -72,7 +72,7 @@ OWN_SHORTAGE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno
 
 VANTAGE_POINTS: Final = 2
 SPARE_S: Final = 0.02
-"""The first two observers in rank speak at once; other witnesses only if that was not enough within so long."""
+"""The first two observers in rank speak at once; whoever else is a witness tells all only if no verdict fell so soon."""
 
 AGAIN_S: Final = 60.0
 """A session that was declared crashed here, and lives, is not declared so again for so long."""
@@ -101,14 +101,14 @@ class Evidence:
         table: MemberTable,
         outbox: Outbox,
         rumours: Rumours,
-        gossip: Gossip,
+        testimony: Testimony,
     ) -> None:
         self._config = config
         self._identity = identity
         self._table = table
         self._outbox = outbox
         self._rumours = rumours
-        self._gossip = gossip
+        self._testimony = testimony
         self._held: dict[Address, _Held] = {}
         self._cases: dict[NodeId, Case] = {}
         self._declared: dict[tuple[NodeId, int], float] = {}  # sessions, the latest last
@@ -172,19 +172,14 @@ class Evidence:
                 self._look(now, member, case)
             self._weigh(now, member, case)
 
-    def on_suspect(self, now: float, message: Suspect) -> None:
-        """Take what another observer has seen, and look as well if this node is an observer too."""
-        member = self._living(message.node_id, message.boot)
-        if not message.seen or member is None or member.node_id == self._identity.node_id:
+    def on_suspect(self, now: float, *messages: Suspect) -> None:
+        """Take what others have seen of one member, and look as well if this node is an observer too."""
+        member = None
+        for message in messages:
+            member = self._take_word(message) or member
+        if member is None:
             return
-        if message.incarnation < member.incarnation:
-            return  # refuted since
         case = self._case(member)
-        is_other = message.accuser != self._identity.node_id
-        if is_other and self._table.get(message.accuser) is not None:
-            before = case.witnesses.get(message.accuser, NOTHING)
-            # Both count: what was told first may come last.
-            case.witnesses[message.accuser] = before | Seen(message.seen)
         if not case.asked and case.rank is not None:
             self._look(now, member, case)
         self._weigh(now, member, case)
@@ -248,8 +243,9 @@ class Evidence:
         for node_id in self._spare.take_due(now):
             case = self._cases.get(node_id)
             member = None if case is None else self._living(node_id, case.boot)
-            if case is not None and member is not None and case.is_to_be_told:
-                self._testify(now, member, case)
+            if case is not None and member is not None and case.is_witness:
+                self._say(now, member, case)
+                self._testimony.tell_all(member, {self._identity.node_id: case.seen})
                 self._conclude(now, member, case)
 
     def follow(self, now: float) -> None:
@@ -276,6 +272,21 @@ class Evidence:
         member = self._table.get(node_id)
         is_it = member is not None and member.is_living and member.boot == boot
         return member if is_it else None
+
+    def _take_word(self, message: Suspect) -> Member | None:
+        """Keep what another has seen of a living member; None: it says nothing, or nothing that still counts."""
+        member = self._living(message.node_id, message.boot)
+        if not message.seen or member is None or member.node_id == self._identity.node_id:
+            return None
+        if message.incarnation < member.incarnation:
+            return None  # refuted since
+        case = self._case(member)
+        is_other = message.accuser != self._identity.node_id
+        if is_other and self._table.get(message.accuser) is not None:
+            before = case.witnesses.get(message.accuser, NOTHING)
+            # Both count: what was told first may come last.
+            case.witnesses[message.accuser] = before | Seen(message.seen)
+        return member
 
     def _lines_of(self, member: Member) -> list[tuple[Address, _Held]]:
         whose = (member.node_id, member.boot)
@@ -318,20 +329,19 @@ class Evidence:
         self._outbox.ask(member.address, ping, tag, self._config.probe_timeout_s)
 
     def _weigh(self, now: float, member: Member, case: Case) -> None:
-        """Tell everybody what this node has seen, if it is a witness; declare a crash, if the evidence is there."""
+        """Say what this node has seen, if it is a witness; declare a crash, if the evidence is there."""
         if case.is_to_be_told:
-            if case.rank is not None and case.rank < VANTAGE_POINTS:
-                self._testify(now, member, case)
-            elif member.node_id not in self._spare:
+            if case.is_first:
+                self._say(now, member, case)
+                words, count = case.all_seen(self._identity.node_id), self._config.lifeguard.lifelines
+                self._testimony.tell_fellows(member, words, count)
+            if member.node_id not in self._spare:
                 self._spare.set(member.node_id, now + SPARE_S)
         self._conclude(now, member, case)
 
-    def _testify(self, now: float, member: Member, case: Case) -> None:
+    def _say(self, now: float, member: Member, case: Case) -> None:
         case.told = case.seen
-        me = self._identity.node_id
-        message = Suspect(member.node_id, member.boot, member.incarnation, me, int(case.seen))
         self._rumours.suspect(now, member, seen_clues(case.seen), seen=int(case.seen))
-        self._gossip.tell_all(message, member.node_id, WITNESSED_MAX)
 
     def _conclude(self, now: float, member: Member, case: Case) -> None:
         seen = case.all_seen(self._identity.node_id)
@@ -352,4 +362,7 @@ class Evidence:
         if case.told_dead_by is not None:
             evidence += (clue(Kind.DECLARED, self._rumours.name_of(case.told_dead_by)),)
         del self._cases[member.node_id]
+        self._spare.cancel(member.node_id)
+        if case.is_first and case.told.is_refused:
+            self._testimony.tell_words(member, seen)
         self._rumours.declare(now, member, Cause.CRASHED, evidence)

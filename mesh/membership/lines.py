@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from mesh.core.ids import NodeId
 from mesh.core.lines import DatagramRefused, HungUp, LineEvent
 from mesh.membership.evidence import Evidence
-from mesh.membership.gossip import Gossip
 from mesh.membership.identity import Identity
 from mesh.membership.lifelines import Lifelines
 from mesh.membership.observers import Observers
@@ -15,6 +15,7 @@ from mesh.membership.outbox import Outbox
 from mesh.membership.profile import SwimConfig
 from mesh.membership.rumours import Rumours
 from mesh.membership.table import MemberTable
+from mesh.membership.testimony import Testimony
 from mesh.wire.swim_messages import Dead, Suspect
 
 
@@ -29,7 +30,6 @@ class Lines:
         table: MemberTable,
         outbox: Outbox,
         rumours: Rumours,
-        gossip: Gossip,
         observers: Observers,
         rng: random.Random,
     ) -> None:
@@ -48,7 +48,7 @@ class Lines:
             table=table,
             outbox=outbox,
             rumours=rumours,
-            gossip=gossip,
+            testimony=Testimony(identity.node_id, table, outbox, rng),
         )
 
     def handle(self, now: float, event: LineEvent) -> None:
@@ -59,6 +59,12 @@ class Lines:
             self.evidence.on_refused(now, event.address)
         else:
             self.own.handle(now, event)
+
+    def hear(self, now: float, messages: Sequence[object]) -> None:
+        """Take the words of several witnesses at once: what they make a crash is a suspicion nowhere first."""
+        words = [one for one in messages if type(one) is Suspect and one.seen]
+        if len(words) > 1 and len({one.node_id for one in words}) == 1:
+            self.evidence.on_suspect(now, *words)
 
     def on_suspect(self, now: float, sender: NodeId, message: Suspect) -> None:
         """Take somebody's suspicion, and what was seen beside silence."""

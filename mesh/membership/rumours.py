@@ -36,6 +36,7 @@ from mesh.membership.profile import SwimConfig
 from mesh.membership.refutation import Refutation
 from mesh.membership.suspicion import Suspected, Suspicions
 from mesh.membership.table import MemberTable
+from mesh.membership.testimony import WITNESSED_MAX
 from mesh.membership.turns import Turns
 from mesh.wire.packet import encode_message
 from mesh.wire.records import Card, Cause, Rank, Standing, State, decode_card
@@ -44,9 +45,6 @@ from mesh.wire.swim_messages import Alive, Dead, Forget, Left, Seen, Suspect, Ve
 SUSPICIONS_S: Final = 10.0
 SUSPICIONS_BURST: Final = 20
 """A node accuses at a bounded pace, whatever happens to it."""
-
-WITNESSED_MAX: Final = 64
-"""A witness of a crash tells so many members itself; they tell the rest."""
 
 HASTENED_SHARE: Final = 1 / 16
 HASTENED_MIN: Final = 3

@@ -131,7 +131,6 @@ class Swim:
             table=table,
             outbox=outbox,
             rumours=self.rumours,
-            gossip=self._gossip,
             observers=self._detector.observers,
             rng=rng,
         )
@@ -191,6 +190,8 @@ class Swim:
         if self._vigil.heard(now, known) and self._leave_at is None:
             self._sync.begin(source if known is None else known.address)
         self._turns.heard(now)
+        if len(packet.messages) > 1:
+            self.lines.hear(now, packet.messages)
         for message in packet.messages:
             kind = type(message)
             if kind is Ping:
