@@ -10,6 +10,10 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+LOOK_S: Final = 0.05
+"""The driver looks so often at what was seen: woken by each, it would take the processors of those who see."""
 
 
 class Sight(StrEnum):
@@ -39,24 +43,23 @@ class SightingLog:
         self._tells_refutations = tells_refutations
         self._all: list[Sighting] = []
         self._views: dict[str, dict[str, Sighting]] = {}
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
 
     def add(self, sighting: Sighting) -> None:
         """Take one more."""
-        with self._changed:
+        with self._lock:
             self._all.append(sighting)
             if sighting.sight is not Sight.SUSPECT or self._tells_refutations:
                 self._views.setdefault(sighting.observer, {})[sighting.member] = sighting
-            self._changed.notify_all()
 
     def forget(self, observer: str) -> None:
         """Forget what an observer holds: its process is gone. What it said stays."""
-        with self._changed:
+        with self._lock:
             self._views.pop(observer, None)
 
     def since(self, start_ns: int, end_ns: int | None = None) -> list[Sighting]:
         """Return what was seen from `start_ns` on, and before `end_ns`."""
-        with self._changed:
+        with self._lock:
             return [
                 one
                 for one in self._all
@@ -121,11 +124,14 @@ class SightingLog:
 
     def _wait(self, is_done: Callable[[], bool], timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
-        with self._changed:
+        with self._lock:
             while not is_done():
                 left_s = deadline - time.monotonic()
                 if left_s <= 0:
                     return False
-                # Short slices: on some systems a wait on a condition hides Ctrl-C.
-                self._changed.wait(min(left_s, 0.5))
+                self._lock.release()
+                try:
+                    time.sleep(min(left_s, LOOK_S))
+                finally:
+                    self._lock.acquire()
             return True

@@ -333,7 +333,10 @@ class Evidence:
         if case.is_to_be_told:
             if case.is_first:
                 self._say(now, member, case)
-                words, count = case.all_seen(self._identity.node_id), self._config.lifeguard.lifelines
+                words, count = (
+                    case.all_seen(self._identity.node_id),
+                    self._config.lifeguard.lifelines,
+                )
                 self._testimony.tell_fellows(member, words, count)
             if member.node_id not in self._spare:
                 self._spare.set(member.node_id, now + SPARE_S)

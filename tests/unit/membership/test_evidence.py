@@ -357,3 +357,22 @@ def test_lifeline_that_was_opened_again_does_not() -> None:
     again = Address(LINE.host, LINE.port + 1)
     assert observer.swim.lines.evidence.on_lifeline(node_id(2), again, Lifeline(1))
     assert not suspicions(observer.refused(2.0))
+
+
+def words(*numbers: int) -> list[Suspect]:
+    return [Suspect(node_id(4), 1, 0, node_id(number), BOTH) for number in numbers]
+
+
+def test_words_of_two_witnesses_in_one_packet_are_a_crash_and_a_suspicion_nowhere() -> None:
+    observer = Observer(size=5)
+    outputs = observer.hears(1.0, 3, *words(3, 5))
+    assert observer.state_of(4) == (State.DEAD, Cause.CRASHED)
+    assert [o.event.state for o in outputs if isinstance(o, Emit)] == ["dead"]
+
+
+def test_words_about_several_members_in_one_packet_are_taken_one_by_one() -> None:
+    observer = Observer(size=5)
+    other = Suspect(node_id(2), 1, 0, node_id(5), BOTH)
+    observer.hears(1.0, 3, *words(3), other)
+    assert observer.state_of(4)[0] is State.SUSPECT
+    assert observer.state_of(2)[0] is State.SUSPECT
