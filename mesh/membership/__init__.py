@@ -12,6 +12,7 @@ Where each part of the protocol lives:
   are at work
 - evidence: `observers` who observes whom · `lifelines` this node's own, kept open to its observers ·
   `evidence` what the end of another's, or a refusal, means · `case` what is known of one session ·
+  `testimony` who tells whom of a crash ·
   `lines` both ends · `address_index` who is at an address
 - news: `rumours` applying it · `refutation` what is said of this node itself · `dissemination` what is
   still to be told · `gossip` when, and to whom · `outbox` filling packets · `observed` how a change

@@ -1,0 +1,12 @@
+"""Registers: what a mesh must agree on, each decided by a quorum of voters under a ballot, with leases.
+
+numbers.py    the numbers in ballots (mesh.core.ballot): each used by one session, once
+leases.py     how long an owner trusts, and how long a voter waits: the inequality between the two
+record.py     what a voter keeps of one register
+voter.py      promises, accepts, renews: each durable before it is answered
+proposal.py   one ballot of one asker at one register: create, claim or change
+trust.py      an owner's side of one lease: sure, in doubt, lost
+writer.py     an owner's writes under its ballot, numbered
+reading.py    what a majority holds, asked without a ballot
+roster.py     who votes, in which epoch
+"""

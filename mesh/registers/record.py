@@ -1,0 +1,35 @@
+"""What a voter keeps of one register, on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from mesh.core.ballot import NO_BALLOT, Ballot
+from mesh.wire.register_messages import Standing, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One register at one voter.
+
+    Invariant: `promised` is not below `ballot`; neither it nor (`ballot`, `seq`) ever goes down.
+    """
+
+    promised: Ballot = NO_BALLOT
+    ballot: Ballot = NO_BALLOT
+    """Of the value; NO_BALLOT: nothing was accepted."""
+
+    seq: int = 0
+    """Numbers the writes under one ballot."""
+
+    value: Value | None = None
+
+    @property
+    def is_leased(self) -> bool:
+        """Say whether somebody owns it, or did until the lease lapsed."""
+        return self.value is not None and self.value.standing is Standing.LEASED
+
+
+NOTHING: Final = Record()
+"""Of a register that nobody has asked about."""

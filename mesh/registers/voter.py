@@ -1,0 +1,227 @@
+"""A voter: promises, accepts, renews and answers, one register apart from the other.
+
+    prepare ── another's lease lives ──────► leased: nothing was promised, no trace is left
+            ├─ promised or accepted more ──► outbid
+            └─ else ───────────────────────► store, then promised with what was accepted
+    accept  ── below the promise, or below what was accepted ► outbid
+            ├─ a creation (n = 0), and anything is known ────► outbid
+            └─ else ─────────────────────────────────────────► store, then accepted; a lease is armed
+    renew   ── its token is what was accepted, and nothing higher was promised ► armed anew
+            └─ a higher ballot was accepted ► lost
+
+What changes a record is returned as `Store` before the answer that depends on it: the answer leaves when
+the store is durable. A refused claimant leaves nothing behind: else whoever asks and fails could keep an
+owner from renewing. A lease that ran out revives by a late renewal, as long as nobody was promised since.
+
+A voter that starts again arms every accepted lease in full: it cannot know how much of it was left.
+
+The voter of an epoch answers in that epoch alone. Clocks: `now` in seconds of this node's own clock.
+
+Source: one single-decree Paxos acceptor per key [CASPaxos]; leases beside it are our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from mesh.core.ballot import NO_BALLOT, Ballot
+from mesh.core.ids import NodeId
+from mesh.registers.leases import LeaseTimes
+from mesh.registers.record import NOTHING, Record
+from mesh.wire.register_messages import (
+    Accept,
+    Accepted,
+    Answer,
+    Held,
+    Leased,
+    Outbid,
+    Owner,
+    Prepare,
+    Promised,
+    Read,
+    Renew,
+    Renewed,
+    Request,
+    Value,
+    WrongEpoch,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Make a record durable before anything after it leaves the process."""
+
+    key: bytes
+    record: Record
+
+
+Step: TypeAlias = Store | Answer
+
+
+class Voter:
+    """The registers of one voter, and their leases' clocks."""
+
+    def __init__(
+        self,
+        own_id: NodeId,
+        times: LeaseTimes,
+        *,
+        epoch: int,
+        now: float = 0.0,
+        records: Iterable[tuple[bytes, Record]] = (),
+    ) -> None:
+        """Start, or start again with what was stored; epoch 0: it votes in none."""
+        self._own_id = own_id
+        self._times = times
+        self.epoch = epoch
+        self._records: dict[bytes, Record] = dict(records)
+        self._armed: dict[bytes, float] = {}
+        """When each lease's timer runs out, by this node's clock: of leased records alone."""
+
+        self._ended: dict[NodeId, int] = {}
+        """The latest session of each node that is proved to be over."""
+
+        for key, record in self._records.items():
+            if record.is_leased and record.promised == record.ballot:
+                self._arm(now, key)
+
+    # What is asked.
+
+    def handle(self, now: float, request: Request) -> list[Step]:
+        """Take a request; return what to store, then what to answer."""
+        if isinstance(request, Prepare):
+            return self._on_prepare(now, request)
+        if isinstance(request, Accept):
+            return self._on_accept(now, request)
+        if isinstance(request, Renew):
+            return [self._on_renew(now, request)]
+        return [self._on_read(request)]
+
+    def create(self, now: float, key: bytes, domain: int, value: Value) -> list[Step] | None:
+        """Create a register that nobody has asked about, as its first voter: without asking twice.
+
+        Returns what to store and this voter's own acceptance, which is as good as another's; the same
+        `Accept` then goes to the others. None: something is known of the register, or this node does not
+        vote: it has to be prepared like any other.
+        """
+        if not self.epoch or key in self._records:
+            return None
+        ballot = Ballot(domain, self.epoch, 0, self._own_id)
+        return self._on_accept(now, Accept(key, self.epoch, ballot, 0, value))
+
+    def end(self, node_id: NodeId, boot: int) -> None:
+        """Take the proof that a session runs nothing any more: its leases here are over at once."""
+        self._ended[node_id] = max(boot, self._ended.get(node_id, 0))
+        for key in [key for key in self._armed if self._is_over(self._records[key])]:
+            del self._armed[key]
+
+    # What is known.
+
+    def record(self, key: bytes) -> Record:
+        """Return what is kept of a register."""
+        return self._records.get(key, NOTHING)
+
+    def remaining_s(self, now: float, key: bytes) -> float | None:
+        """Return for how long a lease lives, unless it is renewed; None: none does."""
+        armed = self._armed.get(key)
+        if armed is None:
+            return None
+        left = armed + self._times.grace_s - now
+        return left if left > 0 else None
+
+    def __iter__(self) -> Iterator[tuple[bytes, Record]]:
+        return iter(self._records.items())
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if a record contradicts itself, or a timer runs for what is not leased."""
+        for key, record in self._records.items():
+            assert record.promised >= record.ballot, (key, record)
+            assert (record.value is None) == (record.ballot == NO_BALLOT), (key, record)
+        for key in self._armed:
+            record = self._records[key]
+            assert record.is_leased, (key, record)
+
+    # Inside: each rule by itself, so that a test can break one alone.
+
+    def _on_prepare(self, now: float, request: Prepare) -> list[Step]:
+        key, ballot = request.key, request.ballot
+        if ballot.epoch != self.epoch:
+            return [WrongEpoch(key, ballot, self.epoch)]
+        record = self.record(key)
+        if ballot <= record.promised or ballot <= record.ballot:
+            return [Outbid(key, ballot, record.promised)]
+        remaining = self._other_lease_s(now, key, Owner(ballot.node_id, request.boot))
+        if remaining is not None:
+            return [Leased(key, ballot, remaining)]
+        return [
+            self._store(key, replace(record, promised=ballot)),
+            Promised(key, ballot, record.ballot, record.seq, record.value),
+        ]
+
+    def _on_accept(self, now: float, request: Accept) -> list[Step]:
+        key, ballot, seq = request.key, request.ballot, request.seq
+        if request.epoch != self.epoch or (seq == 0 and ballot.epoch != self.epoch):
+            return [WrongEpoch(key, ballot, self.epoch)]
+        record = self.record(key)
+        if not self._may_accept(record, ballot, seq):
+            return [Outbid(key, ballot, record.promised)]
+        answer = Accepted(key, request.epoch, ballot, seq)
+        if (record.ballot, record.seq) == (ballot, seq):
+            return [answer]  # it is there already: a copy, or the first answer was lost
+        accepted = Record(max(record.promised, ballot), ballot, seq, request.value)
+        stored = self._store(key, accepted)
+        if accepted.is_leased and not self._is_over(accepted):
+            self._arm(now, key)
+        else:
+            self._armed.pop(key, None)
+        return [stored, answer]
+
+    def _may_accept(self, record: Record, ballot: Ballot, seq: int) -> bool:
+        if ballot.n == 0 and seq == 0 and record is not NOTHING:
+            return record.ballot == ballot and record.promised == ballot and record.seq == 0
+        return ballot >= record.promised and (ballot, seq) >= (record.ballot, record.seq)
+
+    def _on_renew(self, now: float, request: Renew) -> Renewed:
+        renewed: list[int] = []
+        lost: list[tuple[int, Ballot]] = []
+        is_asked_here = request.epoch == self.epoch
+        for place, (key, token) in enumerate(request.leases if is_asked_here else ()):
+            record = self.record(key)
+            if self._may_renew(record, token):
+                self._arm(now, key)
+                renewed.append(place)
+            elif record.ballot > token:
+                lost.append((place, record.ballot))
+        return Renewed(self.epoch, request.round, tuple(renewed), tuple(lost))
+
+    def _may_renew(self, record: Record, token: Ballot) -> bool:
+        is_its = record.is_leased and record.ballot == token
+        return is_its and record.promised <= token and not self._is_over(record)
+
+    def _on_read(self, request: Read) -> Answer:
+        key = request.key
+        if request.epoch != self.epoch:
+            return WrongEpoch(key, NO_BALLOT, self.epoch)
+        record = self.record(key)
+        return Held(key, self.epoch, request.tag, record.ballot, record.seq, record.value)
+
+    def _other_lease_s(self, now: float, key: bytes, asker: Owner) -> float | None:
+        """Return for how long the lease of somebody else lives; None: nobody else's does."""
+        value = self.record(key).value
+        return None if value is None or value.owner == asker else self.remaining_s(now, key)
+
+    def _is_over(self, record: Record) -> bool:
+        owner: Owner | None = None if record.value is None else record.value.owner
+        return owner is not None and owner.boot <= self._ended.get(owner.node_id, 0)
+
+    def _arm(self, now: float, key: bytes) -> None:
+        self._armed[key] = now + self._times.voter_s
+
+    def _store(self, key: bytes, record: Record) -> Store:
+        self._records[key] = record
+        return Store(key, record)

@@ -1,0 +1,217 @@
+"""The messages of registers: prepare, accept, renew, read, and what a voter answers.
+
+Messages to one peer travel together: `Asked` in one direction, `Answered` in the other, each with any number
+of them, and what they change is committed together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from mesh.core.ballot import BALLOT_BYTES, Ballot
+from mesh.core.ids import NodeId
+from mesh.errors import DecodeError
+from mesh.wire import schema as s
+
+KEY_BYTES_MAX: Final = 160
+BODY_BYTES_MAX: Final = 4 * 1024 * 1024
+ITEMS_MAX: Final = 10_000
+"""Requests, or answers, that travel together; leases in one renewal."""
+
+
+class Standing(IntEnum):
+    """What a value is to a voter, which understands nothing else of it."""
+
+    OPEN = 0
+    """Anybody may change it."""
+
+    LEASED = 1
+    """Its owner holds it, under the ballot that wrote it first, while it renews."""
+
+    FINAL = 2
+    """Nobody changes it any more."""
+
+
+class Owner(NamedTuple):
+    """One session of one node."""
+
+    node_id: NodeId
+    boot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A register's value. `body` is opaque here. `owner` is named exactly while it is leased.
+
+    Raises:
+        DecodeError: an owner is named and it is not leased, or the other way round.
+    """
+
+    standing: Standing
+    body: bytes
+    owner: Owner | None = None
+
+    def __post_init__(self) -> None:
+        """Hold the invariant."""
+        if (self.owner is not None) != (self.standing is Standing.LEASED):
+            raise DecodeError(
+                f"an owner is expected exactly with a lease, found {self.owner} with {self.standing.name}"
+            )
+
+
+# What a voter is asked. Each names the epoch whose voters are asked; only there does the answer count.
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """'Promise me this register, and tell me what you accepted.' The ballot is of the epoch asked.
+
+    `boot` names the asker's session: its own lease is not in its way.
+    """
+
+    key: bytes
+    ballot: Ballot
+    boot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """'Accept this value.' `seq` 0 is a ballot's first write, and counts in its own epoch alone."""
+
+    key: bytes
+    epoch: int
+    ballot: Ballot
+    seq: int
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """'I still hold these.' `round` is the asker's own number of this round, answered as it is."""
+
+    epoch: int
+    round: int
+    leases: tuple[tuple[bytes, Ballot], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """'What have you accepted?'"""
+
+    key: bytes
+    epoch: int
+    tag: int
+    """The asker's own, answered as it is."""
+
+
+# What a voter answers.
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """'Nothing below this ballot any more; this is what I have accepted.' No value: nothing."""
+
+    key: bytes
+    ballot: Ballot
+    accepted: Ballot
+    seq: int
+    value: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """'It is on my disk.' `epoch` is the one in which this counts."""
+
+    key: bytes
+    epoch: int
+    ballot: Ballot
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """'Another's lease lives; I promised nothing.' It lasts `remaining_s` more by my clock, unless renewed."""
+
+    key: bytes
+    ballot: Ballot
+    remaining_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outbid:
+    """'I have promised, or accepted, more than this ballot.'"""
+
+    key: bytes
+    ballot: Ballot
+    promised: Ballot
+
+
+@dataclass(frozen=True, slots=True)
+class WrongEpoch:
+    """'I vote in this epoch' (0: in none), 'not in the one you asked.' Nothing was done."""
+
+    key: bytes
+    ballot: Ballot
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """The answer to `Renew`: which leases were, by position; which are another's; the rest were not renewed.
+
+    `lost` pairs a position with the higher ballot that was accepted.
+    """
+
+    epoch: int
+    round: int
+    renewed: tuple[int, ...]
+    lost: tuple[tuple[int, Ballot], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The answer to `Read`. No value: nothing was accepted."""
+
+    key: bytes
+    epoch: int
+    tag: int
+    ballot: Ballot
+    seq: int
+    value: Value | None
+
+
+Request: TypeAlias = Prepare | Accept | Renew | Read
+Answer: TypeAlias = Promised | Accepted | Leased | Outbid | WrongEpoch | Renewed | Held
+
+
+def _pack_ballot(value: Ballot) -> bytes:
+    return value.pack()
+
+
+def _unpack_ballot(raw: Any) -> Ballot:  # noqa: ANN401 - comes from msgpack
+    if type(raw) is not bytes or len(raw) != BALLOT_BYTES:
+        s.refuse(f"a ballot of {BALLOT_BYTES} bytes", raw)
+    return Ballot.unpack(raw)
+
+
+def _unpack_standing(raw: Any) -> Standing:  # noqa: ANN401 - comes from msgpack
+    if type(raw) is not int or not 0 <= raw <= Standing.FINAL:
+        s.refuse("a standing from 0 to 2", raw)
+    return Standing(raw)
+
+
+_key = s.blob(KEY_BYTES_MAX)
+_epoch = s.uint(32)
+_seq = s.uint(32)
+_tag = s.uint(48)
+_place = s.uint(16)
+ballot = s.Field(_pack_ballot, _unpack_ballot)
+owner = s.struct(Owner, ("node_id", s.nonzero(64)), ("boot", s.uint(48)))
+value = s.struct(
+    Value,
+    ("standing", s.Field(int, _unpack_standing)),
+    ("body", s.blob(BODY_BYTES_MAX)),
+    ("owner", s.optional(owner)),
+)
