@@ -1,7 +1,6 @@
 """The messages of registers: prepare, accept, renew, read, and what a voter answers.
 
-Messages to one peer travel together: `Asked` in one direction, `Answered` in the other, each with any number
-of them, and what they change is committed together.
+Messages to one peer travel together in a packet, and what they change is committed together.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from mesh.core.ballot import BALLOT_BYTES, Ballot
 from mesh.core.ids import NodeId
-from mesh.errors import DecodeError
+from mesh.wire import records as r
 from mesh.wire import schema as s
 
 KEY_BYTES_MAX: Final = 160
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024
-ITEMS_MAX: Final = 10_000
-"""Requests, or answers, that travel together; leases in one renewal."""
+LEASES_MAX: Final = 10_000
+"""Leases in one renewal."""
 
 
 class Standing(IntEnum):
@@ -43,11 +42,7 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A register's value. `body` is opaque here. `owner` is named exactly while it is leased.
-
-    Raises:
-        DecodeError: an owner is named and it is not leased, or the other way round.
-    """
+    """A register's value. `body` is opaque here. `owner` is named exactly while it is leased."""
 
     standing: Standing
     body: bytes
@@ -55,10 +50,7 @@ class Value:
 
     def __post_init__(self) -> None:
         """Hold the invariant."""
-        if (self.owner is not None) != (self.standing is Standing.LEASED):
-            raise DecodeError(
-                f"an owner is expected exactly with a lease, found {self.owner} with {self.standing.name}"
-            )
+        assert (self.owner is not None) == (self.standing is Standing.LEASED), self
 
 
 # What a voter is asked. Each names the epoch whose voters are asked; only there does the answer count.
@@ -196,22 +188,122 @@ def _unpack_ballot(raw: Any) -> Ballot:  # noqa: ANN401 - comes from msgpack
     return Ballot.unpack(raw)
 
 
-def _unpack_standing(raw: Any) -> Standing:  # noqa: ANN401 - comes from msgpack
-    if type(raw) is not int or not 0 <= raw <= Standing.FINAL:
-        s.refuse("a standing from 0 to 2", raw)
-    return Standing(raw)
+def _build_value(standing: Standing, body: bytes, owner: Owner | None) -> Value:
+    if (owner is not None) != (standing is Standing.LEASED):
+        s.refuse("an owner exactly with a lease", None if owner is None else list(owner))
+    return Value(standing, body, owner)
+
+
+def _unpack_seconds(raw: Any) -> float:  # noqa: ANN401 - comes from msgpack
+    if type(raw) is not float or not 0 <= raw < 1e9:
+        s.refuse("seconds from 0", raw)
+    return raw
 
 
 _key = s.blob(KEY_BYTES_MAX)
 _epoch = s.uint(32)
 _seq = s.uint(32)
 _tag = s.uint(48)
-_place = s.uint(16)
-ballot = s.Field(_pack_ballot, _unpack_ballot)
-owner = s.struct(Owner, ("node_id", s.nonzero(64)), ("boot", s.uint(48)))
-value = s.struct(
-    Value,
-    ("standing", s.Field(int, _unpack_standing)),
+_ballot = s.Field(_pack_ballot, _unpack_ballot)
+_owner = s.struct(Owner, ("node_id", s.nonzero(64)), ("boot", s.uint(48)))
+_value = s.struct(
+    _build_value,
+    ("standing", r.enum_of(Standing)),
     ("body", s.blob(BODY_BYTES_MAX)),
-    ("owner", s.optional(owner)),
+    ("owner", s.optional(_owner)),
 )
+
+
+def _pair(first: s.Field, second: s.Field) -> s.Field:
+    def pack(pair: Any) -> Any:  # noqa: ANN401 - goes to msgpack
+        return [first.pack(pair[0]), second.pack(pair[1])]
+
+    def unpack(raw: Any) -> Any:  # noqa: ANN401 - comes from msgpack
+        if type(raw) is not list or len(raw) != 2:
+            s.refuse("a pair", raw)
+        return first.unpack(raw[0]), second.unpack(raw[1])
+
+    return s.Field(pack, unpack)
+
+
+SCHEMAS: dict[int, tuple[type, s.Field]] = {
+    64: (
+        Prepare,
+        s.struct(Prepare, ("key", _key), ("ballot", _ballot), ("boot", s.uint(48))),
+    ),
+    65: (
+        Accept,
+        s.struct(
+            Accept,
+            ("key", _key),
+            ("epoch", _epoch),
+            ("ballot", _ballot),
+            ("seq", _seq),
+            ("value", _value),
+        ),
+    ),
+    66: (
+        Renew,
+        s.struct(
+            Renew,
+            ("epoch", _epoch),
+            ("round", _tag),
+            ("leases", s.many(_pair(_key, _ballot), LEASES_MAX)),
+        ),
+    ),
+    67: (Read, s.struct(Read, ("key", _key), ("epoch", _epoch), ("tag", _tag))),
+    68: (
+        Promised,
+        s.struct(
+            Promised,
+            ("key", _key),
+            ("ballot", _ballot),
+            ("accepted", _ballot),
+            ("seq", _seq),
+            ("value", s.optional(_value)),
+        ),
+    ),
+    69: (
+        Accepted,
+        s.struct(Accepted, ("key", _key), ("epoch", _epoch), ("ballot", _ballot), ("seq", _seq)),
+    ),
+    70: (
+        Leased,
+        s.struct(
+            Leased,
+            ("key", _key),
+            ("ballot", _ballot),
+            ("remaining_s", s.Field(float, _unpack_seconds)),
+        ),
+    ),
+    71: (
+        Outbid,
+        s.struct(Outbid, ("key", _key), ("ballot", _ballot), ("promised", _ballot)),
+    ),
+    72: (
+        WrongEpoch,
+        s.struct(WrongEpoch, ("key", _key), ("ballot", _ballot), ("epoch", _epoch)),
+    ),
+    73: (
+        Renewed,
+        s.struct(
+            Renewed,
+            ("epoch", _epoch),
+            ("round", _tag),
+            ("renewed", s.many(s.uint(16), LEASES_MAX)),
+            ("lost", s.many(_pair(s.uint(16), _ballot), LEASES_MAX)),
+        ),
+    ),
+    74: (
+        Held,
+        s.struct(
+            Held,
+            ("key", _key),
+            ("epoch", _epoch),
+            ("tag", _tag),
+            ("ballot", _ballot),
+            ("seq", _seq),
+            ("value", s.optional(_value)),
+        ),
+    ),
+}
