@@ -6,7 +6,7 @@
 tie; `epoch` numbers the roster that is asked; `n` is one more than any that the asker knows of; the node's
 id breaks ties. `n` = 0 is kept for the first voter of a key, which may create it without asking twice.
 
-Source: ballots as (round, proposer) follow Paxos; one register per key follows CASPaxos.
+Source: ballots as (round, proposer) follow Paxos; a rising number that goes along with every request, [Chubby].
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ The owner counts from *before it sent*, a voter from *when it heard*, which is l
 trusting first, however slow the network was. Clocks run at rates that differ by up to `rho` from true time:
 T_owner by the slowest clock must end before T_voter by the fastest. Only durations travel, never times.
 
-Source: leases with bounded clock rates follow Gray and Cheriton; the owner's clock as in Chubby's lease.
+Source: [Leases]; the owner's time counted from before it asks is our own reading of it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 What a majority holds alike is chosen. What was found at some only may be chosen or not: it has to be
 written back, or changed, under a ballot, before anybody is told of it.
 
-Source: reads at a majority, with write-back, follow the ABD register.
+Source: our own.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ A round of renewals is trusted from before it was sent, and only when a majority
 has answered it. Rounds overlap: an answer counts for the round it names, and late answers do no harm. An
 owner that was granted its lease too late to trust it begins in doubt, and renews before it starts anything.
 
-Source: our own; counting from before the request is sent follows [Chubby].
+Source: our own.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ token decides, not the clock: what is written after the lease lapsed counts, if 
 A later write replaces one that is still under way; only the latest is waited for, and sent again until a
 majority has it, or a voter has promised or accepted more: then the writer is fenced off, for good.
 
-Source: accepting under a ballot already held follows Multi-Paxos; `seq` is our own.
+Source: our own.
 """
 
 from __future__ import annotations
