@@ -22,7 +22,8 @@ Source: one single-decree Paxos acceptor per key [CASPaxos]; leases beside it ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import bisect
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -31,19 +32,26 @@ from mesh.core.ids import NodeId
 from mesh.registers.leases import LeaseTimes
 from mesh.registers.record import NOTHING, Record
 from mesh.wire.register_messages import (
+    PAGE_MAX,
     Accept,
     Accepted,
     Answer,
+    Entry,
+    Fetch,
     Held,
     Leased,
     Outbid,
     Owner,
+    Page,
     Prepare,
     Promised,
     Read,
     Renew,
     Renewed,
     Request,
+    SealAnswer,
+    Sealed,
+    SealRequest,
     Value,
     WrongEpoch,
 )
@@ -57,7 +65,19 @@ class Store:
     record: Record
 
 
-Step: TypeAlias = Store | Answer
+@dataclass(frozen=True, slots=True)
+class StoreEpoch:
+    """Make these records, and the epoch this node votes in from now on, durable in one commit; 0: in none.
+
+    `sealed` is the last epoch that this node has sealed.
+    """
+
+    epoch: int
+    sealed: int
+    records: tuple[tuple[bytes, Record], ...] = ()
+
+
+Step: TypeAlias = Store | StoreEpoch | Answer | SealAnswer
 
 
 class Voter:
@@ -69,6 +89,7 @@ class Voter:
         times: LeaseTimes,
         *,
         epoch: int,
+        sealed: int = 0,
         now: float = 0.0,
         records: Iterable[tuple[bytes, Record]] = (),
     ) -> None:
@@ -76,6 +97,10 @@ class Voter:
         self._own_id = own_id
         self._times = times
         self.epoch = epoch
+        self.sealed = sealed
+        """The last epoch that this node has sealed; it never votes in that, or an earlier one, again."""
+
+        self._sorted: list[bytes] = []  # the keys, of what is sealed
         self._records: dict[bytes, Record] = dict(records)
         self._armed: dict[bytes, float] = {}
         """When each lease's timer runs out, by this node's clock: of leased records alone."""
@@ -116,6 +141,46 @@ class Voter:
         self._ended[node_id] = max(boot, self._ended.get(node_id, 0))
         for key in [key for key in self._armed if self._is_over(self._records[key])]:
             del self._armed[key]
+
+    # From one epoch to the next.
+
+    def seal(self, now: float, request: SealRequest) -> list[Step]:
+        """Vote no more in an epoch that this node has installed, or tell what it held then."""
+        if request.epoch == self.epoch:
+            if isinstance(request, Fetch):
+                return []  # it has not sealed
+            self.epoch, self.sealed = 0, request.epoch
+            return [StoreEpoch(0, self.sealed), Sealed(request.epoch, len(self._records))]
+        if request.epoch == self.sealed:
+            # It may vote in the next by now: what it holds has only risen since, and is as good.
+            if isinstance(request, Fetch):
+                return [self._page(now, request)]
+            return [Sealed(request.epoch, len(self._records))]
+        return []
+
+    def install(
+        self, now: float, epoch: int, records: Mapping[bytes, tuple[Record, bool]]
+    ) -> list[Step]:
+        """Vote in an epoch from now on, with what was held before it: by key the record, and whether a lease lives."""
+        if epoch <= max(self.epoch, self.sealed):
+            return []
+        self._sorted = []
+        # What was the epoch's before is sealed here as well: this node may have been asked for neither.
+        self.epoch, self.sealed = epoch, max(self.sealed, epoch - 1)
+        changed: list[tuple[bytes, Record]] = []
+        for key, (record, is_live) in records.items():
+            held = self.record(key)
+            latest = max(held, record, key=lambda one: (one.ballot, one.seq))
+            was_live = latest is held and self.remaining_s(now, key) is not None
+            promised = max(held.promised, record.promised, latest.ballot)
+            merged = replace(latest, promised=promised)
+            self._records[key] = merged
+            changed.append((key, merged))
+            self._armed.pop(key, None)
+            is_armed = was_live or (is_live and latest.ballot == record.ballot)
+            if is_armed and merged.is_leased and not self._is_over(merged):
+                self._arm(now, key)
+        return [StoreEpoch(epoch, self.sealed, tuple(changed))]
 
     # What is known.
 
@@ -209,6 +274,19 @@ class Voter:
             return WrongEpoch(key, NO_BALLOT, self.epoch)
         record = self.record(key)
         return Held(key, self.epoch, request.tag, record.ballot, record.seq, record.value)
+
+    def _page(self, now: float, request: Fetch) -> Page:
+        if len(self._sorted) != len(self._records):
+            self._sorted = sorted(self._records)
+        first = bisect.bisect_right(self._sorted, request.after) if request.after else 0
+        keys = self._sorted[first : first + PAGE_MAX]
+        entries = tuple(self._entry(now, key) for key in keys)
+        return Page(request.epoch, request.after, entries, first + PAGE_MAX >= len(self._sorted))
+
+    def _entry(self, now: float, key: bytes) -> Entry:
+        record = self._records[key]
+        is_live = self.remaining_s(now, key) is not None
+        return Entry(key, record.promised, record.ballot, record.seq, record.value, is_live)
 
     def _other_lease_s(self, now: float, key: bytes, asker: Owner) -> float | None:
         """Return for how long the lease of somebody else lives; None: nobody else's does."""

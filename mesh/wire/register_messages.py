@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from mesh.core.ballot import BALLOT_BYTES, Ballot
@@ -18,6 +19,11 @@ KEY_BYTES_MAX: Final = 160
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 LEASES_MAX: Final = 10_000
 """Leases in one renewal."""
+
+PAGE_MAX: Final = 256
+"""Entries of one page."""
+
+VOTERS_MAX: Final = 1_000
 
 
 class Standing(IntEnum):
@@ -51,6 +57,14 @@ class Value:
     def __post_init__(self) -> None:
         """Hold the invariant."""
         assert (self.owner is not None) == (self.standing is Standing.LEASED), self
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Who votes in an epoch. `voters` are sorted and each is named once."""
+
+    epoch: int
+    voters: tuple[NodeId, ...]
 
 
 # What a voter is asked. Each names the epoch whose voters are asked; only there does the answer count.
@@ -96,6 +110,21 @@ class Read:
     epoch: int
     tag: int
     """The asker's own, answered as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """'Vote no more in this epoch: it has a successor.' Only a voter that has installed the epoch seals it."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """'Tell me what you held when you sealed.' In the order of keys, after this one; b"" from the first."""
+
+    epoch: int
+    after: bytes
 
 
 # What a voter answers.
@@ -174,8 +203,40 @@ class Held:
     value: Value | None
 
 
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """'I have sealed this epoch, on my disk, and hold so many records.'"""
+
+    epoch: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One register of a voter that has sealed. `is_live`: a lease on it lives there."""
+
+    key: bytes
+    promised: Ballot
+    ballot: Ballot
+    seq: int
+    value: Value | None
+    is_live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The answer to `Fetch`: the next entries, in the order of keys."""
+
+    epoch: int
+    after: bytes
+    entries: tuple[Entry, ...]
+    is_last: bool
+
+
 Request: TypeAlias = Prepare | Accept | Renew | Read
 Answer: TypeAlias = Promised | Accepted | Leased | Outbid | WrongEpoch | Renewed | Held
+SealRequest: TypeAlias = Seal | Fetch
+SealAnswer: TypeAlias = Sealed | Page
 
 
 def _pack_ballot(value: Ballot) -> bytes:
@@ -224,6 +285,24 @@ def _pair(first: s.Field, second: s.Field) -> s.Field:
         return first.unpack(raw[0]), second.unpack(raw[1])
 
     return s.Field(pack, unpack)
+
+
+_voter = s.nonzero(64)
+_entry = s.struct(
+    Entry,
+    ("key", _key),
+    ("promised", _ballot),
+    ("ballot", _ballot),
+    ("seq", _seq),
+    ("value", s.optional(_value)),
+    ("is_live", s.flag),
+)
+
+
+def _build_roster(epoch: int, voters: tuple[NodeId, ...]) -> Roster:
+    if not epoch or not voters or any(one >= other for one, other in pairwise(voters)):
+        s.refuse("an epoch from 1 and voters that are sorted, each once", list(voters))
+    return Roster(epoch, voters)
 
 
 SCHEMAS: dict[int, tuple[type, s.Field]] = {
@@ -305,5 +384,22 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
             ("seq", _seq),
             ("value", s.optional(_value)),
         ),
+    ),
+    75: (Seal, s.struct(Seal, ("epoch", _epoch))),
+    76: (Fetch, s.struct(Fetch, ("epoch", _epoch), ("after", _key))),
+    77: (Sealed, s.struct(Sealed, ("epoch", _epoch), ("count", s.uint(32)))),
+    78: (
+        Page,
+        s.struct(
+            Page,
+            ("epoch", _epoch),
+            ("after", _key),
+            ("entries", s.many(_entry, PAGE_MAX)),
+            ("is_last", s.flag),
+        ),
+    ),
+    79: (
+        Roster,
+        s.struct(_build_roster, ("epoch", _epoch), ("voters", s.many(_voter, VOTERS_MAX))),
     ),
 }

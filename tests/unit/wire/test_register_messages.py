@@ -28,6 +28,10 @@ values = st.one_of(
 )
 pairs = st.lists(st.tuples(keys, ballots), max_size=4).map(tuple)
 places = st.integers(0, rm.LEASES_MAX - 1)
+entries = st.builds(rm.Entry, keys, ballots, ballots, u32, st.none() | values, st.booleans())
+voters = st.sets(st.integers(1, (1 << 64) - 1).map(NodeId), min_size=1, max_size=5).map(
+    lambda found: tuple(sorted(found))
+)
 messages = st.one_of(
     st.builds(rm.Prepare, keys, ballots, u48),
     st.builds(rm.Accept, keys, u32, ballots, u32, values),
@@ -45,6 +49,11 @@ messages = st.one_of(
         st.lists(places, max_size=4).map(tuple),
         st.lists(st.tuples(places, ballots), max_size=4).map(tuple),
     ),
+    st.builds(rm.Seal, u32),
+    st.builds(rm.Fetch, u32, keys),
+    st.builds(rm.Sealed, u32, u32),
+    st.builds(rm.Page, u32, keys, st.lists(entries, max_size=3).map(tuple), st.booleans()),
+    st.builds(rm.Roster, st.integers(1, 9), voters),
     st.builds(rm.Held, keys, u32, u48, ballots, u32, st.none() | values),
 )
 FIELDS = dict(rm.SCHEMAS.values())
