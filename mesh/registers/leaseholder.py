@@ -1,0 +1,193 @@
+"""All leases of one node, renewed together: one message to each voter in each period, however many there are.
+
+    every renew_s ──► to each voter: Renew(round, all leases that it votes on)
+    Renewed       ──► counted for the round that it names; a majority of it moves `trusted_until`
+    time          ──► sure → doubt → lost, each change said once
+
+A lease that may not be trusted yet is renewed at once, not at the next period. Voters that answer a round
+with another epoch are asked again when the roster is known (`move`).
+
+Source: our own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from mesh.core.ballot import Ballot
+from mesh.core.ids import NodeId
+from mesh.errors import LocalProtocolError
+from mesh.registers.leases import LeaseTimes
+from mesh.registers.trust import ROUNDS_MAX, Hold, Trust
+from mesh.wire.register_messages import LEASES_MAX, Renew, Renewed
+
+JITTER: Final = 0.1
+"""Of the period: so that nodes that began together do not renew together for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What became of a lease. A lease that is lost is held no more."""
+
+    key: bytes
+    token: Ballot
+    hold: Hold
+
+
+@dataclass(slots=True)
+class _Lease:
+    trust: Trust
+    epoch: int
+    voters: tuple[NodeId, ...]
+    said: Hold
+
+
+class Leaseholder:
+    """Renews what this node owns, and says what it may do with it."""
+
+    def __init__(self, times: LeaseTimes, rng: random.Random) -> None:
+        self._times = times
+        self._rng = rng
+        self._leases: dict[bytes, _Lease] = {}
+        self._round = 0
+        self._asked: dict[tuple[int, NodeId, int], tuple[bytes, ...]] = {}  # by round, voter, epoch
+        self._renew_at: float | None = None
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    def hold(
+        self, now: float, key: bytes, token: Ballot, sent_at: float | None, voters: Iterable[NodeId]
+    ) -> Hold:
+        """Take a lease that was granted; return what may be done with it now.
+
+        Args:
+            now: this node's clock, in seconds.
+            key: the register.
+            token: the ballot that it was granted under, of whose epoch the voters are.
+            sent_at: from before the granting accept was sent; None: nothing is trusted before a renewal.
+            voters: of this register, in that epoch.
+
+        Raises:
+            LocalProtocolError: this node holds as many as fit into one renewal; nothing changed.
+        """
+        if len(self._leases) >= LEASES_MAX and key not in self._leases:
+            raise LocalProtocolError(
+                f"at most {LEASES_MAX} leases are expected at one node, found more"
+            )
+        trust = Trust(token, self._times, sent_at)
+        said = trust.hold(now)
+        self._leases[key] = _Lease(trust, token.epoch, tuple(voters), said)
+        soon = now if said is not Hold.SURE else now + self._times.renew_s
+        self._renew_at = soon if self._renew_at is None else min(self._renew_at, soon)
+        return said
+
+    def drop(self, key: bytes) -> None:
+        """Renew a lease no more: its work has ended, or was released."""
+        self._leases.pop(key, None)
+
+    def move(self, now: float, epoch: int, voters: dict[bytes, tuple[NodeId, ...]]) -> None:
+        """Renew with the voters of another epoch from now on, at once; by key, for every lease that changes."""
+        for key, those in voters.items():
+            lease = self._leases.get(key)
+            if lease is not None:
+                lease.epoch, lease.voters = epoch, those
+                self._renew_at = now
+
+    def standing(self, now: float, key: bytes) -> Hold | None:
+        """Return what may be done with a lease now; None: it is not held here."""
+        lease = self._leases.get(key)
+        return None if lease is None else lease.trust.hold(now)
+
+    def trusted_until(self, key: bytes) -> float | None:
+        """Return until when the work of a lease may run: what a guardian is told; None: it is not held here."""
+        lease = self._leases.get(key)
+        return None if lease is None else lease.trust.trusted_until
+
+    def given_up_at(self, key: bytes) -> float | None:
+        """Return when a lease is lost, unless it is renewed before; None: it is not held here."""
+        lease = self._leases.get(key)
+        return None if lease is None else lease.trust.given_up_at
+
+    def handle(self, now: float, sender: NodeId, answer: Renewed) -> list[Held]:
+        """Take a voter's answer to a round; return what changed."""
+        keys = self._asked.get((answer.round, sender, answer.epoch))
+        if keys is None:
+            return []
+        for place in answer.renewed:
+            lease = self._leases.get(keys[place]) if place < len(keys) else None
+            if lease is not None:
+                lease.trust.renewed(sender, answer.round, answer.epoch)
+        for place, ballot in answer.lost:
+            lease = self._leases.get(keys[place]) if place < len(keys) else None
+            if lease is not None and sender in lease.voters:
+                lease.trust.outbid(ballot)
+        return self._changes(now, keys)
+
+    def next_deadline(self) -> float | None:
+        """Return when a round is due, or a lease changes by itself. O(leases)."""
+        if not self._leases:
+            return None
+        ends = [
+            lease.trust.trusted_until if lease.said is Hold.SURE else lease.trust.given_up_at
+            for lease in self._leases.values()
+        ]
+        assert self._renew_at is not None
+        return min(self._renew_at, *ends)
+
+    def handle_timeout(self, now: float) -> tuple[list[tuple[NodeId, Renew]], list[Held]]:
+        """Begin a round if one is due; return what to send, and what changed by the time alone."""
+        changes = self._changes(now, list(self._leases))
+        if not self._leases:
+            self._renew_at = None
+            self._asked.clear()
+            return [], changes
+        if self._renew_at is None or now < self._renew_at:
+            return [], changes
+        self._renew_at = now + self._times.renew_s * (1 - JITTER * self._rng.random())
+        return self._begin(now), changes
+
+    def check_invariants(self, now: float) -> None:
+        """Raise AssertionError if a lease that is lost is still held, or more is remembered than is waited for."""
+        for key, lease in self._leases.items():
+            assert lease.said is not Hold.LOST, key
+            assert lease.trust.trusted_until <= now + self._times.owner_s, key
+        oldest = self._round - ROUNDS_MAX
+        assert all(number > oldest for number, _, _ in self._asked), self._round
+
+    # Inside.
+
+    def _begin(self, now: float) -> list[tuple[NodeId, Renew]]:
+        self._round += 1
+        number = self._round
+        for asked in [asked for asked in self._asked if asked[0] <= number - ROUNDS_MAX]:
+            del self._asked[asked]
+        by_voter: dict[tuple[NodeId, int], list[bytes]] = {}
+        for key, lease in self._leases.items():
+            lease.trust.begin(now, number, lease.epoch, lease.voters)
+            for voter in lease.voters:
+                by_voter.setdefault((voter, lease.epoch), []).append(key)
+        sent: list[tuple[NodeId, Renew]] = []
+        for (voter, epoch), keys in by_voter.items():
+            self._asked[number, voter, epoch] = tuple(keys)
+            leases = tuple((key, self._leases[key].trust.token) for key in keys)
+            sent.append((voter, Renew(epoch, number, leases)))
+        return sent
+
+    def _changes(self, now: float, keys: Iterable[bytes]) -> list[Held]:
+        changes: list[Held] = []
+        for key in keys:
+            lease = self._leases.get(key)
+            if lease is None:
+                continue
+            hold = lease.trust.hold(now)
+            if hold is lease.said:
+                continue
+            lease.said = hold
+            changes.append(Held(key, lease.trust.token, hold))
+            if hold is Hold.LOST:
+                del self._leases[key]
+        return changes
