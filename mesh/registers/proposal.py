@@ -140,18 +140,17 @@ class Proposal:
         return None if self.result is not None else self._resend_at
 
     def handle_timeout(self, now: float) -> Sent:
-        """Ask again those that have not answered."""
+        """Ask again those that have not answered; where somebody refused, and the rest are silent, give up."""
         if self.result is not None or self._resend_at is None or now < self._resend_at:
+            return []
+        if self._refusals:
+            self.result = self._refused()
             return []
         self._resend_s *= 2
         self._resend_at = now + self._resend_s
         request: Prepare | Accept = self._accept or Prepare(self.key, self.ballot, self._boot)
         heard = self._accepted if self._accept is not None else self._promised.keys()
-        return [
-            (voter, request)
-            for voter in self._voters
-            if voter not in heard and voter not in self._refusals
-        ]
+        return [(voter, request) for voter in self._voters if voter not in heard]
 
     # Inside.
 
@@ -193,14 +192,16 @@ class Proposal:
         if sender in has_answered:
             return  # a copy that comes late
         self._refusals[sender] = answer
-        if len(self._voters) - len(self._refusals) >= majority(len(self._voters)):
-            return
+        if len(self._voters) - len(self._refusals) < majority(len(self._voters)):
+            self.result = self._refused()
+
+    def _refused(self) -> Refused:
         refusals = self._refusals.values()
         outbid = [one.promised for one in refusals if isinstance(one, Outbid)]
         leased = [one.remaining_s for one in refusals if isinstance(one, Leased)]
         epochs = [one.epoch for one in refusals if isinstance(one, WrongEpoch)]
         reason = Reason.OUTBID if outbid else Reason.LEASED
-        self.result = Refused(
+        return Refused(
             Reason.WRONG_EPOCH if epochs else reason,
             remaining_s=max(leased, default=0.0),
             above=max(outbid, default=NO_BALLOT),
