@@ -33,7 +33,8 @@ from mesh.core.timers import Timers
 from mesh.registers.numbers import Numbers
 from mesh.registers.proposal import Change, Chosen, Proposal, Reason, Refused
 from mesh.registers.reading import Reading, Seen
-from mesh.wire.register_messages import Answer, Held, Renewed, Request, Roster, Standing, Value
+from mesh.wire.register_messages import Answer, Held, Renewed, Request, Standing, Value
+from mesh.wire.roster_messages import Roster
 
 PAUSE_S: Final = 0.02
 PAUSE_S_MAX: Final = 1.0

@@ -25,7 +25,7 @@ from typing import Final
 from mesh.core.ids import NodeId
 from mesh.registers.proposal import RESEND_S, majority
 from mesh.registers.record import NOTHING, Record
-from mesh.wire.register_messages import Entry, Fetch, Page, Roster, Seal, Sealed, SealRequest
+from mesh.wire.roster_messages import Entry, Fetch, Page, Roster, Seal, Sealed, SealRequest
 
 RESEND_S_MAX: Final = 5.0
 

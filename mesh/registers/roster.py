@@ -18,7 +18,8 @@ import msgpack
 from mesh.core.ids import NodeId
 from mesh.errors import DecodeError
 from mesh.registers.proposal import Change
-from mesh.wire.register_messages import SCHEMAS, Roster, Standing, Value
+from mesh.wire.register_messages import Standing, Value
+from mesh.wire.roster_messages import SCHEMAS, Roster
 
 FIRST: Final = 1
 """The epoch of the founder, alone."""

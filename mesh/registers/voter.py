@@ -32,29 +32,23 @@ from mesh.core.ids import NodeId
 from mesh.registers.leases import LeaseTimes
 from mesh.registers.record import NOTHING, Record
 from mesh.wire.register_messages import (
-    PAGE_MAX,
     Accept,
     Accepted,
     Answer,
-    Entry,
-    Fetch,
     Held,
     Leased,
     Outbid,
     Owner,
-    Page,
     Prepare,
     Promised,
     Read,
     Renew,
     Renewed,
     Request,
-    SealAnswer,
-    Sealed,
-    SealRequest,
     Value,
     WrongEpoch,
 )
+from mesh.wire.roster_messages import PAGE_MAX, Entry, Fetch, Page, SealAnswer, Sealed, SealRequest
 
 
 @dataclass(frozen=True, slots=True)

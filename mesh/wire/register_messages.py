@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from mesh.core.ballot import BALLOT_BYTES, Ballot
@@ -19,11 +18,6 @@ KEY_BYTES_MAX: Final = 160
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 LEASES_MAX: Final = 10_000
 """Leases in one renewal."""
-
-PAGE_MAX: Final = 256
-"""Entries of one page."""
-
-VOTERS_MAX: Final = 1_000
 
 
 class Standing(IntEnum):
@@ -57,14 +51,6 @@ class Value:
     def __post_init__(self) -> None:
         """Hold the invariant."""
         assert (self.owner is not None) == (self.standing is Standing.LEASED), self
-
-
-@dataclass(frozen=True, slots=True)
-class Roster:
-    """Who votes in an epoch. `voters` are sorted and each is named once."""
-
-    epoch: int
-    voters: tuple[NodeId, ...]
 
 
 # What a voter is asked. Each names the epoch whose voters are asked; only there does the answer count.
@@ -110,21 +96,6 @@ class Read:
     epoch: int
     tag: int
     """The asker's own, answered as it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seal:
-    """'Vote no more in this epoch: it has a successor.' Only a voter that has installed the epoch seals it."""
-
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class Fetch:
-    """'Tell me what you held when you sealed.' In the order of keys, after this one; b"" from the first."""
-
-    epoch: int
-    after: bytes
 
 
 # What a voter answers.
@@ -203,40 +174,8 @@ class Held:
     value: Value | None
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
-    """'I have sealed this epoch, on my disk, and hold so many records.'"""
-
-    epoch: int
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One register of a voter that has sealed. `is_live`: a lease on it lives there."""
-
-    key: bytes
-    promised: Ballot
-    ballot: Ballot
-    seq: int
-    value: Value | None
-    is_live: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """The answer to `Fetch`: the next entries, in the order of keys."""
-
-    epoch: int
-    after: bytes
-    entries: tuple[Entry, ...]
-    is_last: bool
-
-
 Request: TypeAlias = Prepare | Accept | Renew | Read
 Answer: TypeAlias = Promised | Accepted | Leased | Outbid | WrongEpoch | Renewed | Held
-SealRequest: TypeAlias = Seal | Fetch
-SealAnswer: TypeAlias = Sealed | Page
 
 
 def _pack_ballot(value: Ballot) -> bytes:
@@ -261,13 +200,13 @@ def _unpack_seconds(raw: Any) -> float:  # noqa: ANN401 - comes from msgpack
     return raw
 
 
-_key = s.blob(KEY_BYTES_MAX)
-_epoch = s.uint(32)
+key_form = s.blob(KEY_BYTES_MAX)
+epoch_form = s.uint(32)
 _seq = s.uint(32)
 _tag = s.uint(48)
-_ballot = s.Field(_pack_ballot, _unpack_ballot)
+ballot_form = s.Field(_pack_ballot, _unpack_ballot)
 _owner = s.struct(Owner, ("node_id", s.nonzero(64)), ("boot", s.uint(48)))
-_value = s.struct(
+value_form = s.struct(
     _build_value,
     ("standing", r.enum_of(Standing)),
     ("body", s.blob(BODY_BYTES_MAX)),
@@ -287,119 +226,90 @@ def _pair(first: s.Field, second: s.Field) -> s.Field:
     return s.Field(pack, unpack)
 
 
-_voter = s.nonzero(64)
-_entry = s.struct(
-    Entry,
-    ("key", _key),
-    ("promised", _ballot),
-    ("ballot", _ballot),
-    ("seq", _seq),
-    ("value", s.optional(_value)),
-    ("is_live", s.flag),
-)
-
-
-def _build_roster(epoch: int, voters: tuple[NodeId, ...]) -> Roster:
-    if not epoch or not voters or any(one >= other for one, other in pairwise(voters)):
-        s.refuse("an epoch from 1 and voters that are sorted, each once", list(voters))
-    return Roster(epoch, voters)
-
-
 SCHEMAS: dict[int, tuple[type, s.Field]] = {
     64: (
         Prepare,
-        s.struct(Prepare, ("key", _key), ("ballot", _ballot), ("boot", s.uint(48))),
+        s.struct(Prepare, ("key", key_form), ("ballot", ballot_form), ("boot", s.uint(48))),
     ),
     65: (
         Accept,
         s.struct(
             Accept,
-            ("key", _key),
-            ("epoch", _epoch),
-            ("ballot", _ballot),
+            ("key", key_form),
+            ("epoch", epoch_form),
+            ("ballot", ballot_form),
             ("seq", _seq),
-            ("value", _value),
+            ("value", value_form),
         ),
     ),
     66: (
         Renew,
         s.struct(
             Renew,
-            ("epoch", _epoch),
+            ("epoch", epoch_form),
             ("round", _tag),
-            ("leases", s.many(_pair(_key, _ballot), LEASES_MAX)),
+            ("leases", s.many(_pair(key_form, ballot_form), LEASES_MAX)),
         ),
     ),
-    67: (Read, s.struct(Read, ("key", _key), ("epoch", _epoch), ("tag", _tag))),
+    67: (Read, s.struct(Read, ("key", key_form), ("epoch", epoch_form), ("tag", _tag))),
     68: (
         Promised,
         s.struct(
             Promised,
-            ("key", _key),
-            ("ballot", _ballot),
-            ("accepted", _ballot),
+            ("key", key_form),
+            ("ballot", ballot_form),
+            ("accepted", ballot_form),
             ("seq", _seq),
-            ("value", s.optional(_value)),
+            ("value", s.optional(value_form)),
         ),
     ),
     69: (
         Accepted,
-        s.struct(Accepted, ("key", _key), ("epoch", _epoch), ("ballot", _ballot), ("seq", _seq)),
+        s.struct(
+            Accepted,
+            ("key", key_form),
+            ("epoch", epoch_form),
+            ("ballot", ballot_form),
+            ("seq", _seq),
+        ),
     ),
     70: (
         Leased,
         s.struct(
             Leased,
-            ("key", _key),
-            ("ballot", _ballot),
+            ("key", key_form),
+            ("ballot", ballot_form),
             ("remaining_s", s.Field(float, _unpack_seconds)),
         ),
     ),
     71: (
         Outbid,
-        s.struct(Outbid, ("key", _key), ("ballot", _ballot), ("promised", _ballot)),
+        s.struct(Outbid, ("key", key_form), ("ballot", ballot_form), ("promised", ballot_form)),
     ),
     72: (
         WrongEpoch,
-        s.struct(WrongEpoch, ("key", _key), ("ballot", _ballot), ("epoch", _epoch)),
+        s.struct(WrongEpoch, ("key", key_form), ("ballot", ballot_form), ("epoch", epoch_form)),
     ),
     73: (
         Renewed,
         s.struct(
             Renewed,
-            ("epoch", _epoch),
+            ("epoch", epoch_form),
             ("round", _tag),
             ("renewed", s.many(s.uint(16), LEASES_MAX)),
-            ("lost", s.many(_pair(s.uint(16), _ballot), LEASES_MAX)),
+            ("lost", s.many(_pair(s.uint(16), ballot_form), LEASES_MAX)),
         ),
     ),
     74: (
         Held,
         s.struct(
             Held,
-            ("key", _key),
-            ("epoch", _epoch),
+            ("key", key_form),
+            ("epoch", epoch_form),
             ("tag", _tag),
-            ("ballot", _ballot),
+            ("ballot", ballot_form),
             ("seq", _seq),
-            ("value", s.optional(_value)),
+            ("value", s.optional(value_form)),
         ),
-    ),
-    75: (Seal, s.struct(Seal, ("epoch", _epoch))),
-    76: (Fetch, s.struct(Fetch, ("epoch", _epoch), ("after", _key))),
-    77: (Sealed, s.struct(Sealed, ("epoch", _epoch), ("count", s.uint(32)))),
-    78: (
-        Page,
-        s.struct(
-            Page,
-            ("epoch", _epoch),
-            ("after", _key),
-            ("entries", s.many(_entry, PAGE_MAX)),
-            ("is_last", s.flag),
-        ),
-    ),
-    79: (
-        Roster,
-        s.struct(_build_roster, ("epoch", _epoch), ("voters", s.many(_voter, VOTERS_MAX))),
     ),
 }

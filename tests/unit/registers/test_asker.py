@@ -18,16 +18,14 @@ from mesh.wire.register_messages import (
     Accept,
     Answer,
     Owner,
-    Page,
     Prepare,
     Promised,
     Read,
     Request,
-    Roster,
-    Sealed,
     Standing,
     Value,
 )
+from mesh.wire.roster_messages import Page, Roster, Sealed
 
 A, B, C = (NodeId(number) for number in (1, 2, 3))
 VOTERS = (A, B, C)

@@ -17,26 +17,28 @@ from mesh.registers.roster import (
 )
 from mesh.registers.voter import StoreEpoch, Voter
 from mesh.wire.register_messages import (
-    PAGE_MAX,
     Accept,
     Accepted,
-    Entry,
-    Fetch,
     Leased,
     Outbid,
     Owner,
-    Page,
     Prepare,
     Promised,
     Renew,
     Renewed,
+    Standing,
+    Value,
+    WrongEpoch,
+)
+from mesh.wire.roster_messages import (
+    PAGE_MAX,
+    Entry,
+    Fetch,
+    Page,
     Roster,
     Seal,
     Sealed,
     SealRequest,
-    Standing,
-    Value,
-    WrongEpoch,
 )
 
 A, B, C, D = (NodeId(number) for number in (1, 2, 3, 4))

@@ -11,6 +11,7 @@ from mesh.core.ballot import BALLOT_BYTES, N_MAX, Ballot
 from mesh.core.ids import NodeId
 from mesh.errors import DecodeError
 from mesh.wire import register_messages as rm
+from mesh.wire import roster_messages as ro
 from mesh.wire import swim_messages, work_messages
 from mesh.wire.schema import Field
 
@@ -28,7 +29,7 @@ values = st.one_of(
 )
 pairs = st.lists(st.tuples(keys, ballots), max_size=4).map(tuple)
 places = st.integers(0, rm.LEASES_MAX - 1)
-entries = st.builds(rm.Entry, keys, ballots, ballots, u32, st.none() | values, st.booleans())
+entries = st.builds(ro.Entry, keys, ballots, ballots, u32, st.none() | values, st.booleans())
 voters = st.sets(st.integers(1, (1 << 64) - 1).map(NodeId), min_size=1, max_size=5).map(
     lambda found: tuple(sorted(found))
 )
@@ -49,14 +50,14 @@ messages = st.one_of(
         st.lists(places, max_size=4).map(tuple),
         st.lists(st.tuples(places, ballots), max_size=4).map(tuple),
     ),
-    st.builds(rm.Seal, u32),
-    st.builds(rm.Fetch, u32, keys),
-    st.builds(rm.Sealed, u32, u32),
-    st.builds(rm.Page, u32, keys, st.lists(entries, max_size=3).map(tuple), st.booleans()),
-    st.builds(rm.Roster, st.integers(1, 9), voters),
+    st.builds(ro.Seal, u32),
+    st.builds(ro.Fetch, u32, keys),
+    st.builds(ro.Sealed, u32, u32),
+    st.builds(ro.Page, u32, keys, st.lists(entries, max_size=3).map(tuple), st.booleans()),
+    st.builds(ro.Roster, st.integers(1, 9), voters),
     st.builds(rm.Held, keys, u32, u48, ballots, u32, st.none() | values),
 )
-FIELDS = dict(rm.SCHEMAS.values())
+FIELDS = dict([*rm.SCHEMAS.values(), *ro.SCHEMAS.values()])
 
 
 def carried(message: object) -> object:
@@ -103,5 +104,6 @@ def test_value_names_an_owner_exactly_while_it_is_leased(raw: object) -> None:
 
 
 def test_no_code_is_used_twice() -> None:
-    assert not rm.SCHEMAS.keys() & (swim_messages.SCHEMAS.keys() | work_messages.SCHEMAS.keys())
-    assert len(FIELDS) == len(rm.SCHEMAS)
+    tables = (rm, ro, swim_messages, work_messages)
+    codes = [code for table in tables for code in table.SCHEMAS]
+    assert len(codes) == len(set(codes))
