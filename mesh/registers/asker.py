@@ -142,13 +142,34 @@ class Asker:
         self, now: float, key: bytes, value: Value, tag: Hashable, timeout_s: float
     ) -> list[Asked]:
         """Create a register, unless it exists: then that is the outcome, and it stays as it is."""
+        return self._begin(now, self._creation(now, key, value, tag, timeout_s))
 
-        def change(found: Value | None) -> Value | None:
-            # Seen by some of a majority only: written again, it is there for good.
-            return value if found is None else found
+    def finish_creation(
+        self,
+        now: float,
+        key: bytes,
+        value: Value,
+        ballot: Ballot,
+        *,
+        tag: Hashable,
+        timeout_s: float,
+    ) -> list[Asked]:
+        """Create a register that this node, its first voter, has accepted by itself under `ballot` (Voter.create).
 
-        deadline = now + timeout_s
-        return self._begin(now, _Question(tag, key, _Kind.CREATE, change, deadline, reads=True))
+        The acceptance is stored before anything of this is sent. Where others know more, it is asked as ever.
+        """
+        question = self._creation(now, key, value, tag, timeout_s)
+        question.reads = False
+        roster = self._seats(key)
+        proposal = Proposal(
+            key=key, ballot=ballot, boot=self._boot, voters=roster.voters, change=question.change
+        )
+        question.under_way = proposal
+        number = self._add(question)
+        self._by_ballot[key, ballot] = number
+        out: list[Asked] = list(proposal.start_created(now, self._own_id, value))
+        self._arm(number, question)
+        return out + self._look(now, number, question)
 
     def read(self, now: float, key: bytes, tag: Hashable, timeout_s: float) -> list[Asked]:
         """Ask a majority what it holds."""
@@ -199,10 +220,22 @@ class Asker:
 
     # Inside.
 
+    def _creation(
+        self, now: float, key: bytes, value: Value, tag: Hashable, timeout_s: float
+    ) -> _Question:
+        def change(found: Value | None) -> Value | None:
+            # Seen by some of a majority only: written again, it is there for good.
+            return value if found is None else found
+
+        return _Question(tag, key, _Kind.CREATE, change, now + timeout_s, reads=True)
+
     def _begin(self, now: float, question: _Question) -> list[Asked]:
+        return self._ask(now, self._add(question), question)
+
+    def _add(self, question: _Question) -> int:
         self._last += 1
         self._questions[self._last] = question
-        return self._ask(now, self._last, question)
+        return self._last
 
     def _ask(self, now: float, number: int, question: _Question) -> list[Asked]:
         roster = self._seats(question.key)
@@ -265,7 +298,8 @@ class Asker:
             outcome = Seen(result.value, is_chosen=True, is_known=True) if is_read else result
             return self._end(number, outcome)
         question.above = max(question.above, result.above.n)
-        if result.reason in {Reason.OUTBID, Reason.WRONG_EPOCH}:
+        was_first = isinstance(question.under_way, Proposal) and not question.under_way.ballot.n
+        if result.reason in {Reason.OUTBID, Reason.WRONG_EPOCH} and not was_first:
             return self._again(now, number, question, reads=False)
         if question.kind is not _Kind.PROPOSE:  # it is somebody's: a majority may know it by now
             return self._again(now, number, question, reads=True)

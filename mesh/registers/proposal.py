@@ -123,6 +123,14 @@ class Proposal:
         self._resend_at = now + self._resend_s
         return [(voter, Prepare(self.key, self.ballot, self._boot)) for voter in self._voters]
 
+    def start_created(self, now: float, own_id: NodeId, value: Value) -> Sent:
+        """Begin with the second step: this node, the first voter, has created the register by itself.
+
+        Its own acceptance counts already, and is durable before this is sent. `change` is never called.
+        """
+        self._accepted.add(own_id)
+        return self._accept_all(now, value, but=own_id)
+
     def handle(self, now: float, sender: NodeId, answer: Answer) -> Sent:
         """Take an answer; return what to send next. Then look at `result`."""
         if self.result is not None or sender not in self._voters or not self._is_mine(answer):
@@ -173,18 +181,25 @@ class Proposal:
         if value is None:
             self.result = Refused(Reason.UNCHANGED, found=found)
             return []
+        return self._accept_all(now, value)
+
+    def _accept_all(self, now: float, value: Value, but: NodeId | None = None) -> Sent:
         self._accept = Accept(self.key, self.ballot.epoch, self.ballot, 0, value)
         self._refusals.clear()
         self._sent_at = now
         self._resend_s = RESEND_S
         self._resend_at = now + RESEND_S
-        return [(voter, self._accept) for voter in self._voters]
+        self._count()
+        return [(voter, self._accept) for voter in self._voters if voter != but]
 
     def _on_accepted(self, sender: NodeId, answer: Accepted) -> None:
         if self._accept is None or answer.seq != 0 or answer.epoch != self.ballot.epoch:
             return
         self._accepted.add(sender)
-        if len(self._accepted) >= majority(len(self._voters)):
+        self._count()
+
+    def _count(self) -> None:
+        if self._accept is not None and len(self._accepted) >= majority(len(self._voters)):
             self.result = Chosen(self._accept.value, self.ballot, self._sent_at, self._is_found)
 
     def _on_refusal(self, sender: NodeId, answer: Leased | Outbid | WrongEpoch) -> None:

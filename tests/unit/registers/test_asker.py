@@ -16,6 +16,7 @@ from mesh.registers.reading import Seen
 from mesh.registers.voter import Store, StoreEpoch, Voter
 from mesh.wire.register_messages import (
     Accept,
+    Accepted,
     Answer,
     Owner,
     Prepare,
@@ -315,3 +316,55 @@ def test_answers_to_questions_that_are_over_are_dropped() -> None:
     late += answers(world.voters[A], 0.0, Read(KEY, 1, 1))
     for answer in late:
         assert world.askers[ME].handle(0.0, A, answer) == []
+
+
+def first_voter_creates(world: World, value: Value = READY) -> None:
+    """Let voter A, which is its own asker, create the register in one step."""
+    world.askers[A] = world._asker(A)
+    steps = world.voters[A].create(world.now, KEY, 0, value)
+    assert steps is not None
+    store, accepted = steps
+    assert isinstance(store, Store)
+    assert isinstance(accepted, Accepted)
+    asker = world.askers[A]
+    world.carry(
+        asker.finish_creation(world.now, KEY, value, accepted.ballot, tag="first", timeout_s=30.0),
+        A,
+    )
+
+
+def test_first_voter_creates_in_one_step() -> None:
+    world = World()
+    first_voter_creates(world)
+    outcome = world.done["first"]
+    assert isinstance(outcome, Chosen)
+    assert outcome.ballot == Ballot(0, 1, 0, A)
+    assert world.sent == 2
+    assert [world.voters[voter].record(KEY).value for voter in VOTERS] == [READY] * 3
+
+
+def test_first_voter_that_is_alone_has_created_it_at_once() -> None:
+    world = World()
+    world.roster = Roster(1, (A,))
+    first_voter_creates(world)
+    assert isinstance(world.done["first"], Chosen)
+    assert world.sent == 0
+
+
+def test_first_voter_asks_as_ever_where_the_others_know_of_another_creation() -> None:
+    world = World()
+    earlier = Value(Standing.OPEN, b"earlier")
+    world.put(earlier, B, C, node=ME)
+    first_voter_creates(world)
+    assert world.settle("first", A) == Exists(earlier)
+
+
+def test_first_voter_asks_as_ever_where_the_others_have_promised() -> None:
+    world = World()
+    for voter in (B, C):
+        world.voters[voter].handle(0.0, Prepare(KEY, Ballot(0, 1, 5, OTHER), 1))
+    first_voter_creates(world)
+    outcome = world.settle("first", A)
+    assert isinstance(outcome, Chosen)
+    assert outcome.value == READY
+    assert outcome.ballot.n > 5
