@@ -23,11 +23,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
-from tests.net import clearing
+from mesh.bench import keeper
 
 How: TypeAlias = Literal["DROP", "REJECT"]
 
 COMMANDS = ("ip", "iptables", "nsenter")
+PREFIX = "meshnet"
 _BRIDGE = "bridge"
 # A refusal that is refused in turn would never arrive.
 _LET_RESETS_IN = ("-p", "tcp", "--tcp-flags", "RST", "RST", "-j", "ACCEPT")
@@ -70,17 +71,17 @@ class Ground:
     """Named hosts on one bridge; host number n, from 1, has the address 10.77.0.n."""
 
     def __init__(self, hosts: Sequence[str]) -> None:
-        self.run = clearing.new_run()
-        self.home = clearing.home_of(self.run)
+        self.run = keeper.new_run(PREFIX)
+        self.home = keeper.home_of(self.run)
         self.addresses = {host: f"10.77.0.{n}" for n, host in enumerate(hosts, 1)}
         self._keeper: subprocess.Popen[bytes] | None = None
         self._started: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
-        for run_left in clearing.leftovers():
-            clearing.clear(run_left)
+        for run_left in keeper.leftovers(PREFIX):
+            keeper.clear(run_left)
         self._keeper = subprocess.Popen(
-            [sys.executable, "-I", "-S", clearing.__file__, self.run],
+            [sys.executable, "-I", "-S", keeper.__file__, self.run],
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
@@ -111,7 +112,7 @@ class Ground:
 
     def inside(self, host: str) -> tuple[str, ...]:
         """Return what to put before a command that is to run on a host; it ends by exec."""
-        return ("nsenter", f"--net={clearing.NAMESPACES / self._namespace(host)}", "--")
+        return ("nsenter", f"--net={keeper.NAMESPACES / self._namespace(host)}", "--")
 
     def do(self, host: str, *command: str) -> str:
         """Run a command on a host and return what it wrote. Raises GroundError."""

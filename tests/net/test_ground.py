@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from mesh.bench import keeper as clearing
 from mesh.fleet.clearing import wait_until
-from tests.net import clearing, talk
-from tests.net.ground import Ground
+from tests.net import talk
+from tests.net.ground import PREFIX, Ground
 
 HOSTS = ("a", "b", "c")
 TIMEOUT_S = 10.0
@@ -22,7 +23,7 @@ _TALK = (sys.executable, "-I", "-S", talk.__file__)
 _ROOT = Path(__file__).parents[2]
 _STAND_STILL = """
 import sys
-from tests.net.ground import Ground
+from tests.net.ground import PREFIX, Ground
 with Ground(["a"]) as ground:
     print(ground.run, ground._keeper.pid, flush=True)
     sys.stdin.read()
@@ -179,7 +180,7 @@ def test_nothing_is_left_when_its_owner_is_killed(killed: str) -> None:
         owner.kill()
         owner.wait()
     if "keeper" in killed:
-        assert run in clearing.leftovers()
+        assert run in clearing.leftovers(PREFIX)
         with Ground(["a"]):
             assert_nothing_left(run)
     wait_nothing_left(run)
@@ -187,4 +188,4 @@ def test_nothing_is_left_when_its_owner_is_killed(killed: str) -> None:
 
 def test_a_ground_that_is_in_use_is_no_leftover() -> None:
     with Ground(["a"]) as ground:
-        assert ground.run not in clearing.leftovers()
+        assert ground.run not in clearing.leftovers(PREFIX)

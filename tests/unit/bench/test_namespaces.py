@@ -111,3 +111,26 @@ def test_namespaces_go_with_a_process_that_is_killed() -> None:
         15.0,
         lambda: AssertionError(f"left behind: {keeper.namespaces_of(run)}"),
     )
+
+
+@pytest.mark.usefixtures("hosts")
+def test_who_has_which_address_is_never_asked_and_not_forgotten_with_a_lost_host() -> None:
+    ground = Namespaces(("a", "b", "c"))
+
+    def known(member: str) -> list[str]:
+        shown = subprocess.run(
+            ["ip", "-n", ground._name(member), "neigh", "show", "nud", "permanent"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return sorted(line.split()[0] for line in shown.stdout.splitlines())
+
+    try:
+        everybody = sorted(ground.host(member) for member in "abc")
+        assert known("a") == everybody
+        ground.cut("a")
+        ground.mend("a")
+        assert known("a") == everybody
+    finally:
+        ground.close()
