@@ -11,12 +11,14 @@ import http.client
 import itertools
 import os
 import selectors
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -308,3 +310,37 @@ def test_a_service_that_was_killed_still_knows_who_is_fenced(tmp_path: Path) -> 
         guard = Guard(before.program, url, before.key)
         assert guard.attempt(OLD, "begin").returncode == FENCED
         assert guard.attempt(NEW, "write", "17").returncode == 0
+
+
+def test_what_the_read_me_says_to_try_by_hand_comes_out_as_it_says(tmp_path: Path) -> None:
+    _, _, rest = (GUARDS / "README.md").read_text().partition("be two runs of a task:\n\n")
+    lines = itertools.takewhile(lambda line: line.startswith("    "), rest.splitlines())
+    shutil.copy(GUARDS / "file_guard.py", tmp_path)
+    done = subprocess.run(
+        ["sh", "-c", "\n".join(lines)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (FENCED, "\n10 done\n")
+    assert done.stderr == "fenced: nightly has token 2, ours is 1: a later owner has begun; stop\n"
+
+
+def test_statements_in_one_transaction_behind_the_guard_are_kept_or_refused_as_one(
+    tmp_path: Path,
+) -> None:
+    with (
+        guard_called("sqlite", tmp_path) as guard,
+        closing(sqlite3.connect(guard.place, timeout=PATIENCE_S, isolation_level=None)) as db,
+    ):
+        guard.attempt(OLD, "begin")
+        update = "UPDATE fence SET value = ? WHERE key = ? AND token = ?"
+        db.execute("CREATE TABLE report (line TEXT)")
+        db.execute("BEGIN")
+        assert db.execute(update, ("1", guard.key, f"{OLD:039d}")).rowcount == 1
+        with guard.writer("step", str(NEW)) as new:  # waits for the database
+            db.execute("INSERT INTO report VALUES ('one')")
+            db.execute("COMMIT")
+            assert new.communicate("\n", PATIENCE_S)[0] == f"began\nkept {mark(NEW, 0)}\n"
+        assert guard.attempt(NEW, "show").stdout == f"{NEW} 1 {mark(NEW, 0)}\n"
+        db.execute("BEGIN")
+        assert db.execute(update, ("2", guard.key, f"{OLD:039d}")).rowcount == 0
+        db.execute("ROLLBACK")
+        assert db.execute("SELECT line FROM report").fetchall() == [("one",)]
