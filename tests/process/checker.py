@@ -23,9 +23,9 @@ What it accuses:
     contradicted    clients were told two different ends
     malformed       a line that is none, or that does not fit its run: the evidence is damaged
 
-Further runs with a cause are counted, not accused: at least once is the promise. `--no-extra` accuses them
-too, for a run in which nothing was broken. A last line without its end is reported and not accused: the log
-may be read while it grows.
+Further runs with a cause are counted, not accused: at least once is the promise. `--no-extra` accuses them,
+too, for a run in which nothing was broken. A task whose client was told that it failed is not lost; where none
+may fail, look at `told`. A last line without its end is reported and not accused: the log may still grow.
 
 **Order** is the order of the log: that is how the lines reached the resource. **Time** is when a run was
 seen to run, a moment before its line arrived. A run *provably ran* from one of its lines to the next, if no
@@ -306,6 +306,7 @@ def summary(evidence: Evidence, found: list[Violation]) -> dict[str, Any]:
     counts = Counter(violation.kind for violation in found)
     return {
         "tasks": {"submitted": len(evidence.submitted), "acknowledged": len(evidence.acknowledged)},
+        "told": dict(Counter(told[-1][1] for told in evidence.told.values())),
         "runs": sum(map(len, evidence.runs.values())),
         "ended": sum(len(ended(runs)) for runs in evidence.runs.values()),
         "extra_runs": {"count": len(later), "causes": dict(causes), "tasks": extra},
@@ -321,7 +322,8 @@ def summary(evidence: Evidence, found: list[Violation]) -> dict[str, Any]:
 def tell(report: dict[str, Any]) -> None:
     """Print a report for people."""
     tasks, extra = report["tasks"], report["extra_runs"]
-    print(f"tasks: {tasks['submitted']} submitted, {tasks['acknowledged']} acknowledged")
+    told = "".join(f", {count} told {state}" for state, count in sorted(report["told"].items()))
+    print(f"tasks: {tasks['submitted']} submitted, {tasks['acknowledged']} acknowledged{told}")
     print(f"runs: {report['runs']}, of which {report['ended']} came to a good end")
     causes = ", ".join(f"{cause} {count}" for cause, count in sorted(extra["causes"].items()))
     print(f"extra runs: {extra['count']} of {len(extra['tasks'])} tasks ({causes or 'none'})")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import random
 import subprocess
@@ -32,6 +31,7 @@ def test_a_clean_log_passes(story: Story) -> None:
     report = story.check()
     assert report["violations"] == []
     assert report["tasks"] == {"submitted": 6, "acknowledged": 5}
+    assert report["told"] == {"done": 5}
     assert (report["runs"], report["ended"]) == (5, 5)
     assert report["extra_runs"] == {"count": 0, "causes": {}, "tasks": {}}
 
@@ -350,7 +350,7 @@ def test_people_read_the_counts_and_the_lines_that_show_it(story: Story) -> None
     )
     assert done.returncode == 1
     assert (
-        "tasks: 1 submitted, 1 acknowledged\nruns: 2, of which 2 came to a good end\n"
+        "tasks: 1 submitted, 1 acknowledged, 1 told done\nruns: 2, of which 2 came to a good end\n"
         in done.stdout
     )
     assert "extra runs: 1 of 1 tasks (none 1)\n    t: 1\n" in done.stdout
