@@ -18,7 +18,7 @@ A run that is frozen while it holds the lock makes the next owner wait; Mesh kil
 it. That holds on a local disk. A network file system may take a lock away from a host that is silent and
 let it write later all the same: there, use a database.
 
-A token has up to 128 bits; it is kept as digits, which end at no machine word.
+A token has up to 192 bits; it is kept as digits, which end at no machine word.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Fenced(Exception):  # noqa: N818 - it is an answer, not a mistake
 
 def begin(directory: str, key: str, token: int) -> str:
     """Install the token, then return the value to continue from; "" at first."""
-    if not 0 <= token < 1 << 128:
-        raise ValueError(f"a token has 0 to 128 bits, found {token}")
+    if not 0 <= token < 1 << 192:
+        raise ValueError(f"a token has 0 to 192 bits, found {token}")
     with _locked(directory, key) as stem:
         seen = int(_read(f"{stem}.token") or -1)
         if seen > token:
             raise Fenced(_refusal(key, token, seen))
-        _replace(f"{stem}.token", f"{token:039d}")
+        _replace(f"{stem}.token", f"{token:058d}")
         return _read(f"{stem}.value")
 
 

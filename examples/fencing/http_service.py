@@ -28,7 +28,7 @@ BODY_BYTES_MAX = 1 << 20
 TABLE = """
     CREATE TABLE IF NOT EXISTS fence (
         key TEXT PRIMARY KEY,
-        token TEXT NOT NULL CHECK (length(token) = 39),
+        token TEXT NOT NULL CHECK (length(token) = 58),
         value BLOB NOT NULL
     )"""
 BEGIN = """
@@ -107,10 +107,10 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(404, b"expected /records/KEY\n")
         elif text is None:
             self.answer(428, b"expected a Fencing-Token\n")
-        elif not (text.isascii() and text.isdigit() and len(text) < 50 and int(text) < 1 << 128):
-            self.answer(400, b"expected a Fencing-Token of at most 128 bits\n")
+        elif not (text.isascii() and text.isdigit() and len(text) < 60 and int(text) < 1 << 192):
+            self.answer(400, b"expected a Fencing-Token of at most 192 bits\n")
         else:
-            return f"{int(text):039d}"
+            return f"{int(text):058d}"
         return ""
 
     def refuse(self, token: str) -> None:

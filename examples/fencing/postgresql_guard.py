@@ -15,7 +15,7 @@ Each decision is one statement. The row's lock makes a second one wait, and it t
 the first has left it. Talk to the primary with `synchronous_commit` on: what a failover forgets does
 not fence.
 
-A token has up to 128 bits and BIGINT 63, so it is NUMERIC, which is exact and compares as numbers do.
+A token has up to 192 bits and BIGINT 63, so it is NUMERIC, which is exact and compares as numbers do.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FENCED = 77
 TABLE = """
     CREATE TABLE IF NOT EXISTS fence (
         key text PRIMARY KEY,
-        token numeric(39) NOT NULL,
+        token numeric(58) NOT NULL,
         value text NOT NULL
     );"""
 # The last line answers with the value as it stands once the token is installed.
@@ -88,8 +88,8 @@ def _ask(connection: str, statement: str, **values: str) -> str:
 
 
 def _digits(token: int) -> str:
-    if not 0 <= token < 1 << 128:
-        raise ValueError(f"a token has 0 to 128 bits, found {token}")
+    if not 0 <= token < 1 << 192:
+        raise ValueError(f"a token has 0 to 192 bits, found {token}")
     return str(token)
 
 

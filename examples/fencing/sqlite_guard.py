@@ -11,7 +11,7 @@ later owner has begun, this run has to stop. Copy this file, or call its functio
 Each decision is one statement, so nobody can come between what it checks and what it changes. The
 database stands on a local disk: SQLite's locks are not to be trusted over a network.
 
-A token has up to 128 bits. SQLite's integers end at 63, and greater ones silently become floating
+A token has up to 192 bits. SQLite's integers end at 63, and greater ones silently become floating
 point, in which neighbours are equal. As text of one width, tokens compare as the numbers do.
 """
 
@@ -28,7 +28,7 @@ BUSY_S = 60.0
 TABLE = """
     CREATE TABLE IF NOT EXISTS fence (
         key TEXT PRIMARY KEY,
-        token TEXT NOT NULL CHECK (length(token) = 39),
+        token TEXT NOT NULL CHECK (length(token) = 58),
         value TEXT NOT NULL
     )"""
 # The last line answers with the value as it stands once the token is installed.
@@ -77,9 +77,9 @@ def _open(database: str) -> sqlite3.Connection:
 
 
 def _digits(token: int) -> str:
-    if not 0 <= token < 1 << 128:
-        raise ValueError(f"a token has 0 to 128 bits, found {token}")
-    return f"{token:039d}"
+    if not 0 <= token < 1 << 192:
+        raise ValueError(f"a token has 0 to 192 bits, found {token}")
+    return f"{token:058d}"
 
 
 def _refusal(database: str, key: str, token: int) -> str:

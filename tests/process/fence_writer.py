@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 
-BASE = 1 << 127
+BASE = 1 << 191
 """Tokens start here: 64 bits, or floating point, would not tell them apart."""
 
 WRITES_MAX = 5

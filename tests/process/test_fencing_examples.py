@@ -35,7 +35,7 @@ NAMES = ("sqlite", "postgresql", "file", "http")
 REFUSALS = {"sqlite": 12, "postgresql": 10, "file": 50, "http": 25}
 _COUNT = itertools.count(1)
 OLD, NEW = BASE + 1, BASE + 2
-"""They differ in the last of 128 bits."""
+"""They differ in the last of 192 bits."""
 
 
 @dataclass(frozen=True)
@@ -179,9 +179,9 @@ def test_each_step_says_what_it_did(guard: Guard) -> None:
         assert f"fenced: {guard.key} has token {NEW}, ours is {OLD}: " in refused.stderr
         assert refused.stderr.count("\n") == 1
     assert guard.attempt(NEW, "show").stdout == f"{NEW} it's\n17 %\n"
-    assert guard.attempt((1 << 128) - 1, "begin").stdout == "it's\n17 %\n"
+    assert guard.attempt((1 << 192) - 1, "begin").stdout == "it's\n17 %\n"
     assert guard.attempt(9, "begin").returncode == FENCED
-    assert guard.attempt(1 << 128, "begin").returncode not in (0, FENCED)
+    assert guard.attempt(1 << 192, "begin").returncode not in (0, FENCED)
     assert guard.attempt(9, "fly").returncode == 2
 
 
@@ -291,7 +291,7 @@ def test_the_service_refuses_what_carries_no_good_token(tmp_path: Path) -> None:
         record = "/records/x"
         assert status("GET", record) == 404
         assert status("POST", record) == status("PUT", record) == 428
-        for wrong in ("-1", "1e3", "", "x", str(1 << 128), "9" * 5000, "²"):
+        for wrong in ("-1", "1e3", "", "x", str(1 << 192), "9" * 5000, "²"):
             assert status("POST", record, **{"Fencing-Token": wrong}) == 400
         assert status("POST", "/elsewhere", **{"Fencing-Token": "1"}) == 404
         assert status("PUT", record, **{"Fencing-Token": "1"}) == 412
@@ -334,13 +334,13 @@ def test_statements_in_one_transaction_behind_the_guard_are_kept_or_refused_as_o
         update = "UPDATE fence SET value = ? WHERE key = ? AND token = ?"
         db.execute("CREATE TABLE report (line TEXT)")
         db.execute("BEGIN")
-        assert db.execute(update, ("1", guard.key, f"{OLD:039d}")).rowcount == 1
+        assert db.execute(update, ("1", guard.key, f"{OLD:058d}")).rowcount == 1
         with guard.writer("step", str(NEW)) as new:  # waits for the database
             db.execute("INSERT INTO report VALUES ('one')")
             db.execute("COMMIT")
             assert new.communicate("\n", PATIENCE_S)[0] == f"began\nkept {mark(NEW, 0)}\n"
         assert guard.attempt(NEW, "show").stdout == f"{NEW} 1 {mark(NEW, 0)}\n"
         db.execute("BEGIN")
-        assert db.execute(update, ("2", guard.key, f"{OLD:039d}")).rowcount == 0
+        assert db.execute(update, ("2", guard.key, f"{OLD:058d}")).rowcount == 0
         db.execute("ROLLBACK")
         assert db.execute("SELECT line FROM report").fetchall() == [("one",)]
