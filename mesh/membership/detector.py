@@ -38,7 +38,7 @@ class Detector:
         """Return one for a node."""
         guard = config.lifeguard
         awareness = Awareness(guard.health_max)
-        observers = Observers(identity.node_id, max(guard.observers, guard.lifelines))
+        observers = Observers(identity.node_id, guard.observers)
         turns = Turns(
             config=config,
             own_id=identity.node_id,

@@ -130,7 +130,7 @@ class Evidence:
         if member is None or not member.is_living or member.boot != message.boot:
             return None
         replaced = self._lines_of(member)
-        if self._config.lifeguard.lifelines <= 0 or len(self._held) - len(replaced) >= HELD_MAX:
+        if not self._config.lifeguard.has_lifelines or len(self._held) - len(replaced) >= HELD_MAX:
             return None
         for before, _ in replaced:
             # Its end may never be heard: it may lead to an address that is gone.
@@ -157,7 +157,7 @@ class Evidence:
 
     def on_refused(self, now: float, address: Address) -> None:
         """Take that the host at an address refuses a datagram."""
-        if self._config.lifeguard.lifelines <= 0:
+        if not self._config.lifeguard.has_lifelines:
             return
         for member in self._index.at(address):
             known = self._cases.get(member.node_id)

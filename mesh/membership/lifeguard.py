@@ -43,12 +43,21 @@ class LifeguardConfig:
     checks_deaths: bool = True
     """A death told of a member that was no suspect here, or only just, is a suspicion first, for a moment."""
 
-    lifelines: int = 4
-    """How many observers a member keeps an idle stream to, whose end tells them at once of its crash. 0 to 16."""
-
     observers: int = 4
-    """How many members a member pings by turns, and who look at it at once if it is missed or suspected. 0: the
-    random round of SWIM, and suspicions that last the longer the larger the mesh."""
+    """K: how many others watch a member. More: found sooner, and no packets more. 1 to 16."""
+
+    has_lifelines: bool = True
+    """A member keeps an idle stream to each of its observers, whose end tells them at once of its crash."""
+
+    has_turns: bool = True
+    """A member pings its observers by turns, and they look at it at once if it is missed or suspected.
+
+    Without: the random round of SWIM, and suspicions that last the longer the larger the mesh."""
+
+    @property
+    def lifelines(self) -> int:
+        """How many lifelines a member keeps."""
+        return self.observers if self.has_lifelines else 0
 
 
 def plain_swim() -> LifeguardConfig:
@@ -62,8 +71,8 @@ def plain_swim() -> LifeguardConfig:
         has_pause_awareness=False,
         has_self_doubt=False,
         checks_deaths=False,
-        observers=0,
-        lifelines=0,
+        has_lifelines=False,
+        has_turns=False,
     )
 
 
@@ -73,6 +82,6 @@ def paper() -> LifeguardConfig:
         has_pause_awareness=False,
         has_self_doubt=False,
         checks_deaths=False,
-        observers=0,
-        lifelines=0,
+        has_lifelines=False,
+        has_turns=False,
     )

@@ -256,7 +256,7 @@ class Prober:
     @property
     def _has_turns(self) -> bool:
         """Whether a probe ends when its time is up; without turns, with its period."""
-        return self._config.lifeguard.observers > 0
+        return self._config.lifeguard.has_turns
 
     @property
     def _indirect_s(self) -> float:

@@ -92,7 +92,7 @@ class SwimConfig:
         Deviation: [SWIM §4.2] leaves the timeout open; the form follows [memberlist].
         """
         scale = max(1.0, math.log10(max(1, size)))
-        if self.lifeguard.observers > 0:
+        if self.lifeguard.has_turns:
             spread_s = REFUTATION_ROUNDS * self.gossip_interval_s
         else:
             spread_s = self.suspicion_multiplier * self.probe_interval_s
@@ -118,8 +118,7 @@ class SwimConfig:
                 0 < self.news_delay_s <= self.gossip_interval_s,
                 "news_delay_s must not exceed gossip_interval_s",
             ),
-            (0 <= self.lifeguard.lifelines <= 16, "lifelines must lie between 0 and 16"),
-            (0 <= self.lifeguard.observers <= 16, "observers must lie between 0 and 16"),
+            (1 <= self.lifeguard.observers <= 16, "observers must lie between 1 and 16"),
             (0 <= self.indirect_probes <= 8, "indirect_probes must lie between 0 and 8"),
             (self.lifeguard.suspicion_factor >= 1, "suspicion_factor must be at least 1"),
             (1 <= self.gossip_fanout <= 8, "gossip_fanout must lie between 1 and 8"),

@@ -51,7 +51,7 @@ class Turns:
         self._table = table
         self._observers = observers
         self._order = order
-        self._count = config.lifeguard.observers
+        self._count = config.lifeguard.observers if config.lifeguard.has_turns else 0
         self._last: NodeId | None = None
         self._awaited: Timers[NodeId] = Timers()
         self._urgent: dict[NodeId, None] = {}

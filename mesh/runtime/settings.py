@@ -74,7 +74,7 @@ class AgentSettings:
         if self.evidence not in EVIDENCE:
             raise ConfigError(f"evidence is one of {', '.join(EVIDENCE)}, found {self.evidence!r}")
         if not self.has_evidence:
-            timings = replace(timings, lifeguard=replace(timings.lifeguard, lifelines=0))
+            timings = replace(timings, lifeguard=replace(timings.lifeguard, has_lifelines=False))
         if self.pause_tolerance_s is not None:
             timings = replace(timings, pause_tolerance_s=self.pause_tolerance_s)
         timings.check()

@@ -26,7 +26,7 @@ from mesh.wire.records import Cause
 from mesh.wire.swim_messages import Dead
 
 SWIM = profile("local")
-ROUNDS = replace(SWIM, lifeguard=LifeguardConfig(lifelines=0, observers=0))
+ROUNDS = replace(SWIM, lifeguard=LifeguardConfig(has_lifelines=False, has_turns=False))
 # Observers find out by themselves, lifelines are opened anew and tell: here only gossip and comparing are to mend.
 QUIET_S = 1.0  # in which news is told, by whoever may speak, often enough to rest
 

@@ -60,7 +60,7 @@ def test_pause_tolerance_takes_the_place_of_the_profiles(join: SettingsOf) -> No
 
 def test_evidence_may_be_left_to_silence_alone(join: SettingsOf) -> None:
     assert join().has_evidence
-    assert join().swim().lifeguard.lifelines > 0
+    assert join().swim().lifeguard.has_lifelines
     plain = join("--evidence", "none")
     assert not plain.has_evidence
-    assert plain.swim().lifeguard.lifelines == 0
+    assert not plain.swim().lifeguard.has_lifelines

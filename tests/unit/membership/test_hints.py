@@ -153,7 +153,7 @@ def test_observer_that_hears_of_a_refusal_looks_and_tries_the_lifeline_it_keeps(
 
 
 def test_without_lifelines_refusals_say_nothing() -> None:
-    config = replace(lan(), lifeguard=replace(lan().lifeguard, lifelines=0))
+    config = replace(lan(), lifeguard=replace(lan().lifeguard, has_lifelines=False))
     swim = Swim(config=config, identity=Identity(card(1), MESH), rng=random.Random(1))
     swim.start(0.0, is_founder=False)
     swim.handle_packet(0.0, address(2), Packet(MESH, node_id(2), (Alive(card_bytes(2)),)))
