@@ -1,0 +1,137 @@
+"""Processes as /proc shows them: who is whose child, and signals that reach nobody else.
+
+A pid alone names nobody: it is given anew. Together with the start time it names one process for as
+long as the host is up. Reading a process's stat takes no lock of that process, so that one stuck in
+the kernel cannot hold up who looks at it.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Iterable, Mapping
+    from typing import Final, TypeAlias
+
+    Key: TypeAlias = tuple[int, int]
+else:
+    import _signal as signal  # the same without its enumerations: 0.7 MiB less
+
+SIGKILL: Final = int(signal.SIGKILL)
+SIGSTOP: Final = int(signal.SIGSTOP)
+SIGCONT: Final = int(signal.SIGCONT)
+
+PASSES_MAX: Final = 64
+"""How often work is searched for what it has forked meanwhile, before others get their turn."""
+
+_STAT_BYTES_MAX: Final = 4096
+
+
+class Process:
+    """One process at the moment it was looked at."""
+
+    __slots__ = ("group", "is_dead", "is_stopped", "key", "parent", "pid", "session", "start")
+
+    def __init__(self, pid: int, stat: bytes) -> None:
+        # The name stands in brackets and may hold brackets and blanks itself: fields count from its end.
+        fields = stat[stat.rindex(b")") + 2 :].split()
+        self.pid = pid
+        self.parent = int(fields[1])
+        self.group = int(fields[2])
+        self.session = int(fields[3])
+        self.start = int(fields[19])
+        self.key = (pid, self.start)
+        self.is_stopped = fields[0] == b"T"
+        # One whose first thread has ended shows as a zombie too, and runs on in its other threads.
+        self.is_dead = fields[0] in {b"Z", b"X"} and int(fields[17]) <= 1
+
+
+def look(pid: int) -> Process | None:
+    """Return the process that has this pid now, or None. Raises OSError if /proc cannot be read."""
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    try:
+        stat = os.read(fd, _STAT_BYTES_MAX)
+    except ProcessLookupError:
+        return None
+    finally:
+        os.close(fd)
+    return Process(pid, stat) if stat else None
+
+
+def survey() -> dict[int, Process]:
+    """Return every process of this host that can be seen. Takes about 30 us for each."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            process = look(int(name))
+            if process is not None:
+                found[process.pid] = process
+    return found
+
+
+def below(roots: Iterable[int], processes: Mapping[int, Process]) -> list[Process]:
+    """Return all descendants of the roots, without these, parents before their children."""
+    children: dict[int, list[Process]] = {}
+    for process in processes.values():
+        children.setdefault(process.parent, []).append(process)
+    found = [child for root in roots for child in children.pop(root, ())]
+    for process in found:  # grows while it is walked
+        found += children.pop(process.pid, ())
+    return found
+
+
+def send(key: Key, number: int) -> bool:
+    """Signal exactly this process; return False if it is gone, or may not be signalled."""
+    pid, start = key
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    except (AttributeError, OSError):
+        fd = -1  # an older kernel, or no descriptor left: the pid is good for the next microseconds
+    try:
+        process = look(pid)
+        if process is None or process.start != start:
+            return False
+        if fd < 0:
+            os.kill(pid, number)
+        else:
+            signal.pidfd_send_signal(fd, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    finally:
+        if fd >= 0:
+            os.close(fd)
+    return True
+
+
+def stop_below(root: int) -> list[Process]:
+    """Stop all descendants of a process, until none is found that was not stopped before."""
+    stopped: set[Key] = set()
+    found: list[Process] = []
+    for _ in range(PASSES_MAX):
+        found = [process for process in below((root,), survey()) if not process.is_dead]
+        fresh = [process.key for process in found if process.key not in stopped]
+        if not fresh:
+            break
+        for key in fresh:
+            send(key, SIGSTOP)
+        stopped.update(fresh)
+    return found
+
+
+def kill_below(root: int) -> int:
+    """Kill all descendants of a process; return how many lived. Ask again until it is 0.
+
+    All are stopped before the first is killed, so that none forks in between; children go before
+    their parents, so that no stopped process group is orphaned, which the kernel would continue.
+    """
+    found = stop_below(root)
+    for process in reversed(found):
+        send(process.key, SIGKILL)
+    return len(found)
