@@ -240,6 +240,7 @@ class Guardian:
                 continue
             elif number == signal.SIGTSTP:
                 # Nobody keeps deadlines while this process is stopped: so nothing runs meanwhile.
+                self._read_orders()
                 self._work.freeze_all(_now())
                 os.kill(self._pid, SIGSTOP)
             elif not (

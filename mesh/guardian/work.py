@@ -40,7 +40,18 @@ _RUNNING, _ENDED, _DOOMED = range(3)
 class Run:
     """One run: its leader, its deadlines, and whom this guardian has stopped of it."""
 
-    __slots__ = ("freeze_at", "is_frozen", "kill_at", "leader", "look_at", "pause_s", "run_id", "stage", "stopped")  # fmt: skip
+    __slots__ = (
+        "foreign",
+        "freeze_at",
+        "is_frozen",
+        "kill_at",
+        "leader",
+        "look_at",
+        "pause_s",
+        "run_id",
+        "stage",
+        "stopped",
+    )
 
     def __init__(self, run_id: int, leader: Leader, freeze_at: float, kill_at: float) -> None:
         self.run_id = run_id
@@ -50,6 +61,7 @@ class Run:
         self.stage = _RUNNING
         self.is_frozen = False
         self.stopped: dict[Key, None] = {}
+        self.foreign: set[Key] = set()  # orphans that it cannot have started
         self.look_at = 0.0  # when not running: the next look at what is left of it
         self.pause_s = FIRST_LOOK_S
 
@@ -254,11 +266,16 @@ def _is_led(run: Run, processes: dict[int, Process]) -> bool:
 
 
 def _may_have_started(run: Run, orphan: Process, processes: dict[int, Process]) -> bool:
-    if orphan.start < run.leader.start:
+    if orphan.start < run.leader.start or orphan.key in run.foreign:
         return False
     leader = processes.get(run.leader.pid)
-    is_led = leader is not None and leader.start == run.leader.start and not leader.is_dead
-    return not (run.leader.keeps_orphans and is_led)
+    if leader is None or leader.start != run.leader.start or leader.is_dead:
+        return True
+    if run.leader.keeps_orphans:
+        run.foreign.add(
+            orphan.key
+        )  # remembered: when the leader is killed, nothing shows it any more
+    return not run.leader.keeps_orphans
 
 
 def _is_over(owners: tuple[Run, ...], now: float) -> bool:
