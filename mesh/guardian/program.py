@@ -53,6 +53,7 @@ OBITUARY_SPACING_S: Final = 0.05
 ORDERS_PER_ROUND_MAX: Final = 4096
 
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_NAME: Final = 15
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _TFD_TIMER_ABSTIME: Final = 1
 _CLOEXEC_NONBLOCK: Final = os.O_CLOEXEC | os.O_NONBLOCK
@@ -99,6 +100,7 @@ class Guardian:
         self._said: set[str] = set()
 
         self._libc = ctypes.CDLL(None, use_errno=True)
+        self._call("prctl", _PR_SET_NAME, b"mesh-guardian", 0, 0, 0)
         self._call("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
         mask = struct.pack("@L", sum(1 << (number - 1) for number in _HANDLED))

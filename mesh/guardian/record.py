@@ -126,9 +126,10 @@ class Record:
         self._fd, self._lines = fd, 0
 
 
-def clear(left: Leftovers, guardian: int) -> tuple[int, int]:
+def clear(left: Leftovers, spared_root: int) -> tuple[int, int]:
     """Kill what a boot left behind; return how many were killed and how many would not die.
 
+    The root, what descends from it and what it descends from are spared.
     Takes up to five seconds, and longer where a process that is stuck in the kernel holds what has to
     be read of it: call it from a process of its own.
     """
@@ -138,7 +139,7 @@ def clear(left: Leftovers, guardian: int) -> tuple[int, int]:
     killed: set[Key] = set()
     pause_s = 0.001
     while True:
-        found = _find(left, guardian)
+        found = _find(left, spared_root)
         fresh = [process for process in found if process.key not in killed]
         for process in fresh:
             send(process.key, SIGSTOP)
@@ -156,11 +157,11 @@ def clear(left: Leftovers, guardian: int) -> tuple[int, int]:
             pause_s = min(2 * pause_s, 0.1)
 
 
-def _find(left: Leftovers, guardian: int) -> list[Process]:
+def _find(left: Leftovers, root: int) -> list[Process]:
     """Return all processes left behind that live, parents first."""
     processes = survey()
-    spared = {guardian, 1, *(process.pid for process in below((guardian,), processes))}
-    ancestor = processes.get(guardian)
+    spared = {root, 1, *(process.pid for process in below((root,), processes))}
+    ancestor = processes.get(root)
     while ancestor is not None and ancestor.pid > 1:
         spared.add(ancestor.pid)
         ancestor = processes.get(ancestor.parent)

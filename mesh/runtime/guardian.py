@@ -25,6 +25,7 @@ from mesh.core.address import Address, pack_host
 from mesh.errors import LocalProtocolError
 from mesh.guardian import link
 from mesh.guardian.process import kill_below, look
+from mesh.guardian.record import Leftovers, clear
 
 _BEGIN: Final = (
     "import sys; sys.path.append(sys.argv[1]); from mesh.guardian.program import main; "
@@ -80,17 +81,21 @@ def start_time_of(pid: int) -> int | None:
     return None if process is None else process.start
 
 
-def end_work(timeout_s: float = 2.0) -> int:
+def end_work(mark: str, timeout_s: float = 2.0) -> int:
     """Kill everything that this process has started and wait for it; return how many would not die.
 
-    For a node whose guardian has died: it blocks, and leaves the dead to be reaped.
+    For a node whose guardian has died: it blocks, and leaves the dead to be reaped. What had fled from
+    its parents belongs to nobody now: it is found by the mark, `link.MARK_VARIABLE` in the environment.
     """
     deadline = time.monotonic() + timeout_s
     while left := kill_below(os.getpid()):
         if time.monotonic() > deadline:
             break
         time.sleep(_END_POLL_S)
-    return left
+    fled = Leftovers()
+    if mark:
+        fled.marks[mark] = None
+    return left + clear(fled, os.getpid())[1]
 
 
 class Guardian:

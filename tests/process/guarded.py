@@ -100,6 +100,14 @@ class Guarded:
         assert start is not None
         self.node.watch(run_id, pid, start, freeze_at, kill_at, **how)
 
+    def settle(self) -> None:
+        """Wait until the guardian has read every order up to now, and sleeps."""
+        run_id = time.monotonic_ns()
+        self.node.watch(run_id, self.pid, 1, NEVER, NEVER)  # its own pid: refused
+        self.hear_until(Answer(link.REFUSED, run_id))
+        stat = Path(f"/proc/{self.pid}/stat")
+        until(lambda: stat.read_text().rpartition(") ")[2].startswith("S"), "the guardian sleeps")
+
     def work(self) -> list[int]:
         """Return every process below the node that is not one of the two."""
         return [

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pty
 import random
+import select
 import signal
 import socket
 import subprocess
@@ -16,6 +18,7 @@ import trio
 import trio.testing
 
 from mesh.core.address import Address
+from mesh.fleet.clearing import marked_pids
 from mesh.guardian import link
 from mesh.runtime.guardian import (
     Answer,
@@ -32,6 +35,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the guardian is
 SOON_S = 0.15
 LATE_S = 2.0
 PSS_KIB_MAX = 8 * 1024
+OWN_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
 DAEMON = "setsid sh -c 'sleep 7001 & exit' & wait; exec sleep 7002"
 """A daemon that has left group, session and parent; then what stays."""
 
@@ -184,6 +191,7 @@ def test_a_guardian_that_was_stopped_keeps_its_deadlines_first(guardian: Guarded
     guardian.watch(1, renewed)
     guardian.watch(2, frozen)
     guardian.watch(3, lost)
+    guardian.settle()
     os.kill(guardian.pid, signal.SIGSTOP)
     until(lambda: is_frozen(guardian.pid), "the guardian is stopped")
     passed = now()
@@ -204,13 +212,25 @@ def test_deadlines_that_passed_in_a_pause_need_no_order(guardian: Guarded) -> No
     at = now() + SOON_S
     guardian.watch(1, frozen, at)
     guardian.watch(2, lost, at, at)
-    guardian.node.move(9, 0, 0)  # read before it is stopped, or after: nobody's
+    guardian.settle()
     os.kill(guardian.pid, signal.SIGSTOP)
-    until(lambda: now() > at + SOON_S, "the time is over")
-    assert not is_frozen(frozen)
+    until(lambda: now() > at, "the time is over")
     os.kill(guardian.pid, signal.SIGCONT)
     guardian.hear_until(Answer(link.KILLED, 2))
     until(lambda: is_frozen(frozen), "the first is frozen")
+
+
+def test_a_run_renewed_during_the_pause_is_frozen_before_that_is_read(guardian: Guarded) -> None:
+    leader = guardian.spawn("exec sleep 7001")
+    at = now() + SOON_S
+    guardian.watch(1, leader, at)
+    guardian.settle()
+    os.kill(guardian.pid, signal.SIGSTOP)
+    until(lambda: now() > at, "the time is over")
+    guardian.node.move(1, NEVER, NEVER)
+    os.kill(guardian.pid, signal.SIGCONT)
+    guardian.hear_until(Answer(link.THAWED, 1))  # only what was frozen is thawed
+    assert not is_frozen(leader)
 
 
 def test_ctrl_z_freezes_the_work_before_the_guardian_stops(guardian: Guarded) -> None:
@@ -281,6 +301,7 @@ def test_a_guardian_is_small_and_idle(guardian: Guarded) -> None:
     }
     print(f"the guardian: {kib['Pss:']} KiB PSS, {kib['Rss:']} KiB RSS")
     assert kib["Pss:"] < PSS_KIB_MAX
+    guardian.settle()
     before = wakes(guardian.pid)
     end = now() + 0.5
     until(lambda: now() > end, "half a second has passed")
@@ -368,13 +389,62 @@ async def test_orders_to_a_guardian_that_is_stopped_are_kept(guardian: Guarded) 
 
 
 def test_a_node_without_guardian_ends_its_work_itself() -> None:
+    work = f"setsid sh -c 'sleep 7001 & echo $!' & wait; {DAEMON}"
     script = (
-        "import subprocess; from mesh.runtime.guardian import end_work;"
-        "child = subprocess.Popen(['sh', '-c', 'setsid sleep 7001 & exec sleep 7002'], start_new_session=True);"
-        "child.stdin; print(end_work(), child.wait())"
+        "import os, subprocess; from mesh.runtime.guardian import end_work;"
+        f"child = subprocess.Popen(['sh', '-c', {work!r}], stdout=subprocess.PIPE, start_new_session=True);"
+        "fled = child.stdout.readline().decode().strip();"
+        f"print(end_work(os.environ['{link.MARK_VARIABLE}']), child.wait(), fled)"
     )
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    assert ended.stdout.split() == [b"0", b"-9"]
+    mark = f"{os.getpid()}.test"
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, link.MARK_VARIABLE: mark},
+        capture_output=True,
+        check=True,
+    )
+    left, code, fled = ended.stdout.split()
+    assert (left, code) == (b"0", b"-9")
+    assert not is_alive(int(fled))
+    assert marked_pids(mark, link.MARK_VARIABLE) == []
+
+
+def test_ctrl_c_reaches_the_node_once(tmp_path: Path) -> None:
+    node = (
+        "import os, signal, sys\n"
+        "heard = []\n"
+        "def on_int(*_): heard.append(1); os.write(1, b'INT\\n')\n"
+        "def on_usr1(*_): os.write(1, b'TOTAL %d\\n' % len(heard)); sys.exit()\n"
+        "signal.signal(signal.SIGINT, on_int); signal.signal(signal.SIGUSR1, on_usr1)\n"
+        "os.write(1, b'READY\\n')\n"
+        "while True: signal.pause()\n"
+    )
+    command = guarded(tmp_path / "record", [sys.executable, "-I", "-c", node])
+    near, far = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", OWN_TERMINAL, *command],
+        stdin=far,
+        stdout=far,
+        stderr=far,
+        start_new_session=True,
+    )
+    os.close(far)
+    shown = read_until(near, b"", b"READY")
+    os.write(near, b"\x03")
+    shown = read_until(near, shown, b"INT")
+    # Signals are forwarded in order: what follows this one would have come before it.
+    child.send_signal(signal.SIGUSR1)
+    assert b"TOTAL 1" in read_until(near, shown, b"TOTAL ", 1)
+    assert child.wait(PATIENCE_S) == 0
+    os.close(near)
+
+
+def read_until(fd: int, shown: bytes, wanted: bytes, more: int = 0) -> bytes:
+    """Read on until this is shown, and so many bytes more."""
+    while wanted not in shown or len(shown.partition(wanted)[2]) < more:
+        assert select.select([fd], [], [], PATIENCE_S)[0], f"{wanted!r} is not in {shown!r}"
+        shown += os.read(fd, 4096)
+    return shown
 
 
 def test_no_guardian_means_no_link() -> None:
