@@ -21,6 +21,9 @@ from mesh.runtime.guardian import Answer, Cleared, Guardian, guarded, start_time
 VARIABLE = "MESH_TEST_RUN"
 PATIENCE_S = 10.0
 NEVER = float("inf")
+DAEMON = "setsid sh -c 'sleep 7001 & exit' & wait; exec sleep 7002"
+"""Work that starts a daemon, which leaves group, session and parent; then what stays."""
+
 NODE = Path(__file__).with_name("guarded_node.py")
 
 
