@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mesh.guardian import link
+from mesh.guardian.process import send
 from mesh.runtime.guardian import (
     Answer,
     start_time_of,
@@ -20,6 +21,7 @@ from mesh.runtime.guardian import (
 from tests.process.guarded import (
     DAEMON,
     NEVER,
+    PATIENCE_S,
     Guarded,
     is_alive,
     is_frozen,
@@ -199,6 +201,17 @@ def test_a_pid_with_another_start_time_is_left_alone(guardian: Guarded) -> None:
     assert not is_frozen(stranger)
 
 
+def test_a_signal_reaches_the_process_of_this_start_time_only() -> None:
+    with subprocess.Popen(["sleep", "7001"]) as child:
+        start = start_time_of(child.pid)
+        assert start is not None
+        assert not send((child.pid, start - 1), signal.SIGKILL)
+        assert is_alive(child.pid)
+        assert send((child.pid, start), signal.SIGKILL)
+        assert child.wait(PATIENCE_S) == -signal.SIGKILL
+        assert not send((child.pid, start), signal.SIGKILL)
+
+
 def test_what_is_not_below_the_guardian_is_left_alone(guardian: Guarded) -> None:
     with subprocess.Popen(["sleep", "7001"], start_new_session=True) as stranger:
         guardian.watch(1, stranger.pid, 0, 0)
@@ -230,7 +243,7 @@ def test_garbage_costs_nothing_but_itself(guardian: Guarded) -> None:
     guardian.sock.setblocking(False)
     guardian.node.move(1, 0, NEVER)
     guardian.hear_until(Answer(link.FROZEN, 1))
-    assert is_alive(guardian.pid)
+    guardian.settle()  # it still answers
     assert is_alive(leader)
 
 

@@ -77,6 +77,20 @@ def test_the_work_dies_with_a_killed_node_and_the_obituary_is_sent(
     assert guardian.process.wait(PATIENCE_S) == 128 + signal.SIGKILL
 
 
+def test_work_that_will_not_die_is_said_and_has_no_obituary(tmp_path: Path) -> None:
+    unarmed = (
+        "import sys; sys.path.append(sys.argv[1]); from mesh.guardian import program;"
+        "program.END_TIMEOUT_S = 0.2; program.kill_below = lambda _: 1;"
+        "sys.exit(program.main(sys.argv[2:]))"
+    )
+    command = guarded(tmp_path / "record", ["sh", "-c", "sleep 7001 >&- 2>&- & echo $!; exit 3"])
+    command[command.index("-c") + 1] = unarmed
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    os.kill(int(ended.stdout), signal.SIGKILL)
+    assert ended.returncode == 3
+    assert "no obituary was sent" in ended.stderr
+
+
 def test_an_obituary_to_nobody_is_not_sent(guardian: Guarded, observer: socket.socket) -> None:
     guardian.node.obituary([Address(*observer.getsockname())], b"sealed")
     guardian.node.obituary([], b"")
