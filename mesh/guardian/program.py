@@ -33,7 +33,7 @@ from mesh.guardian.link import (
 )
 from mesh.guardian.process import SIGSTOP, kill_below, look
 from mesh.guardian.record import Leftovers, Record, clear, load
-from mesh.guardian.work import INFINITY, Run, Work
+from mesh.guardian.work import INFINITY, RUNS_MAX, Run, Work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ END_TIMEOUT_S: Final = 10.0
 OBITUARY_ROUNDS: Final = 3
 OBITUARY_SPACING_S: Final = 0.05
 ORDERS_PER_ROUND_MAX: Final = 4096
+ANSWERS_MAX: Final = 2 * RUNS_MAX
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_NAME: Final = 15
@@ -102,6 +103,9 @@ class Guardian:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._call("prctl", _PR_SET_NAME, b"mesh-guardian", 0, 0, 0)
         self._call("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        signal.signal(
+            signal.SIGCHLD, signal.SIG_DFL
+        )  # ignored, children would vanish without a word
         self._mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
         mask = struct.pack("@L", sum(1 << (number - 1) for number in _HANDLED))
         self._signals = self._call(
@@ -331,6 +335,8 @@ class Guardian:
             self._note(self._record.drop, (run.leader.pid, run.leader.start))
         if kind != DONE:
             self._answers[run.run_id] = encode_run_id(kind, run.run_id)
+            if len(self._answers) > ANSWERS_MAX:  # a node that asks on and on, and never listens
+                del self._answers[next(iter(self._answers))]
 
     def _note(self, write: Callable[[Any], None], what: object) -> None:
         try:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
     from mesh.guardian.process import Key, Process
 
-RUNS_MAX: Final = 4096
+RUNS_MAX: Final = 8192
+"""Runs that are guarded or have just ended; more than that are refused."""
+
 SWEEP_S: Final = 1.0
 """How long what an ended run left behind may still write its last words."""
 
@@ -99,7 +101,7 @@ class Work:
             return True
         run = Run(run_id, leader, freeze_at, kill_at)
         is_own = leader.pid in self._own or leader.pid == self.node
-        if known is not None or is_own or len(self.runs) >= RUNS_MAX:
+        if known is not None or is_own or len(self.runs) + len(self._over) >= RUNS_MAX:
             self._say(REFUSED, run)
             return False
         self.runs[run_id] = run
@@ -233,21 +235,24 @@ class Work:
         leaders = {run.leader.pid: run for run in runs if _is_led(run, processes)}
         owners: dict[int, tuple[Run, ...]] = {}
         tree = below((self._guardian,), processes)
+        for run in runs:
+            if run.foreign:
+                run.foreign.intersection_update([process.key for process in tree])
         strangers = [
             process.start
             for process in tree
             if process.parent == self.node and process.pid not in leaders
         ]
         for process in tree:
-            run = (
+            led = (
                 leaders.get(process.pid)
                 or leaders.get(process.group)
                 or leaders.get(process.session)
             )
             if process.pid == self.node or process.pid in self.spared:
                 owners[process.pid] = ()
-            elif run is not None and process.start >= run.leader.start:
-                owners[process.pid] = (run,)
+            elif led is not None and process.start >= led.leader.start:
+                owners[process.pid] = (led,)
             elif process.parent == self._guardian:
                 owners[process.pid] = tuple(
                     run
