@@ -105,7 +105,11 @@ class Turns:
         return min((at for at in deadlines if at is not None), default=None)
 
     def take_due(self, now: float, *, is_healthy: bool) -> list[Member]:
-        """Return who is to be looked at now. A node in bad health misses nobody: it may be its own fault."""
+        """Return who is to be looked at now.
+
+        A node in bad health, or that hears nobody, misses nobody yet: it may be its own fault. It looks at the
+        clock again a period later, by when it may be well, and not when the member's turn is back.
+        """
         looked = dict(self._urgent)
         self._urgent.clear()
         self._urgent_at = None
@@ -113,9 +117,11 @@ class Turns:
         for node_id in self._awaited.take_due(now):
             if not self._observes(node_id):
                 continue  # it pinged for somebody else, or others observe it now
-            self._awaited.set(node_id, now + self._turn_s)
             if is_healthy and is_hearing:
+                self._awaited.set(node_id, now + self._turn_s)
                 looked[node_id] = None
+            else:
+                self._awaited.set(node_id, now + self._config.probe_interval_s)
         members = (self._table.get(node_id) for node_id in looked)
         return [member for member in members if member is not None and member.is_living]
 

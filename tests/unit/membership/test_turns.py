@@ -13,7 +13,7 @@ from mesh.membership.observers import Observers, observers_of
 from mesh.membership.probe_order import ProbeOrder
 from mesh.membership.profile import SwimConfig, lan
 from mesh.membership.table import MemberTable
-from mesh.membership.turns import GRACE_S_SHARE, HEARD_PERIODS, Turns
+from mesh.membership.turns import GRACE_S_SHARE, Turns
 from mesh.wire.records import Cause, State
 from tests.unit.membership.pump import card_bytes, node_id
 
@@ -110,12 +110,21 @@ def test_who_hears_nobody_or_is_in_bad_health_misses_nobody() -> None:
     stage = Stage(20)
     subject = stage.observed[0]
     stage.turns.heard(10.0, pinged_by=subject)
-    assert HEARD_PERIODS < 4
     assert stage.missed(14.2) == []  # heard nobody for 4.2 periods
-    stage.turns.heard(18.2)
-    assert stage.missed(18.4, is_healthy=False) == []
-    stage.turns.heard(22.5)
-    assert stage.missed(22.7) == [subject]  # waited for all the time
+    stage.turns.heard(15.1)
+    assert stage.missed(15.3, is_healthy=False) == []
+
+
+def test_who_is_well_again_a_period_later_misses_a_member_then_and_not_a_turn_later() -> None:
+    stage = Stage(20)
+    subject = stage.observed[0]
+    stage.turns.heard(10.0, pinged_by=subject)
+    stage.turns.heard(14.1)
+    assert stage.missed(14.2, is_healthy=False) == []
+    assert stage.turns.next_deadline() == pytest.approx(14.2 + PERIOD_S)
+    stage.turns.heard(15.1)
+    assert stage.missed(14.2 + PERIOD_S) == [subject]
+    assert stage.missed(15.3) == []
 
 
 def test_pinged_by_somebody_whom_it_does_not_observe_it_waits_for_nothing() -> None:
