@@ -8,8 +8,8 @@ Where each part of the protocol lives:
 - the failure detector, composed by `detector`: `turns` whom to ping next, and whom one waits for ·
   `probe_order` SWIM's round · `prober` ping, pings through others, over TCP, nacks · `round_trip` how long
   an answer may take · `suspicion` how long a suspect has · `awareness` the own health score · `vigil`
-  pauses and lag of this node · `doubt` when it had better not judge alone · `lifeguard` which of these
-  are at work
+  pauses and lag of this node · `doubt` when it had better not judge alone · `echo` whether it hears even
+  itself · `lifeguard` which of these are at work
 - evidence: `observers` who observes whom · `lifelines` this node's own, kept open to its observers ·
   `evidence` what the end of another's, or a refusal, means · `case` what is known of one session ·
   `testimony` who tells whom of a crash ·

@@ -1,4 +1,4 @@
-"""The failure detector, put together: this node's health, its observers, whose turn it is, the probes."""
+"""The failure detector, put together: this node's health and hearing, its observers, whose turn it is, the probes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 
 from mesh.membership.awareness import Awareness
+from mesh.membership.echo import Echo
 from mesh.membership.identity import Identity
 from mesh.membership.observers import Observers
 from mesh.membership.outbox import Outbox
@@ -21,6 +22,7 @@ class Detector:
     """Its parts, which know each other."""
 
     awareness: Awareness
+    echo: Echo
     observers: Observers
     turns: Turns
     prober: Prober
@@ -55,4 +57,5 @@ class Detector:
             awareness=awareness,
             rng=rng,
         )
-        return cls(awareness, observers, turns, prober)
+        echo = Echo(config=config, identity=identity, outbox=outbox)
+        return cls(awareness, echo, observers, turns, prober)

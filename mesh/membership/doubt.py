@@ -5,6 +5,7 @@
 
 Either way a suspicion that nobody shares waits, for a bounded time: the members are suspects meanwhile,
 and get no new work. With only one other member there is nobody to compare with, and no doubt.
+Whether a node that hears nobody can hear at all is another question: see `echo`.
 """
 
 from __future__ import annotations

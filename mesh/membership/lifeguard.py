@@ -38,7 +38,7 @@ class LifeguardConfig:
     has_self_doubt: bool = True
     """A node that hears nobody, or alone accuses much of the mesh, waits before it declares a death.
 
-    Once it hears again, suspects get a moment to be heard."""
+    One that hears not even itself waits as long as that lasts. Once it hears again, suspects get a moment to be heard."""
 
     checks_deaths: bool = True
     """A death told of a member that was no suspect here, or only just, is a suspicion first, for a moment."""

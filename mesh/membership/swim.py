@@ -18,6 +18,7 @@ from mesh.core.requests import Outgoing
 from mesh.errors import LocalProtocolError
 from mesh.membership.detector import Detector
 from mesh.membership.dissemination import Dissemination
+from mesh.membership.echo import TAG as ECHO
 from mesh.membership.entrance import Entrance
 from mesh.membership.evidence import TAG as LOOK
 from mesh.membership.forgetting import Forgetting
@@ -118,8 +119,7 @@ class Swim:
             config=config,
             table=table,
             rumours=self.rumours,
-            prober=self._prober,
-            awareness=self.awareness,
+            detector=self._detector,
         )
         self._gossip = Gossip(config=config, table=table, news=news, outbox=outbox, rng=rng)
         self._sync = Sync(
@@ -242,6 +242,8 @@ class Swim:
         elif tag[0] == "fallback":
             if isinstance(message, Ack):
                 self._prober.on_ack(now, sender, message)
+        elif tag[0] == ECHO:
+            self._vigil.handle_echo(now, reply)
         elif tag[0] == LOOK:
             self.lines.evidence.handle_reply(now, tag, reply)
         elif self._entrance.handle_reply(now, sender, tag, reply):

@@ -45,6 +45,15 @@ def test_short_blocks_harm_nobody_and_every_crash_is_noticed_by_all_the_healthy(
             assert crash.last_s < 0.1
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_blocked_member_accuses_nobody_however_long_it_is_blocked(seed: int) -> None:
+    for blocked in (1, 3):
+        anomalies = replace(SMALL, blocked=blocked, block_s=60.0, total_s=60.0, crashes=2)
+        harm = run_anomalies(seed, anomalies, LifeguardConfig())
+        assert (harm.false_at_healthy, harm.false_in_total) == (0, 0)
+        assert [crash.missing for crash in harm.crashes] == [0, 0]
+
+
 def test_members_crash_at_even_steps_as_many_as_are_wanted() -> None:
     assert replace(SMALL, crashes=4).crash_times_s() == pytest.approx([1.8, 4.8, 7.8, 10.8])
     harm = run_anomalies(1, replace(SMALL, block_s=0.3, crashes=2), LifeguardConfig())

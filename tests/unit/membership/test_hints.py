@@ -157,6 +157,7 @@ def test_without_lifelines_refusals_say_nothing() -> None:
     swim = Swim(config=config, identity=Identity(card(1), MESH), rng=random.Random(1))
     swim.start(0.0, is_founder=False)
     swim.handle_packet(0.0, address(2), Packet(MESH, node_id(2), (Alive(card_bytes(2)),)))
+    swim.handle_timeout(0.05)  # it asks itself whether it hears
     swim.lines.handle(0.1, DatagramRefused(address(2)))
     assert asks(swim.handle_timeout(0.1)) == []
 
