@@ -4,6 +4,7 @@
     DIR/identity      JSON: format, node_id, boot, mesh_id; replaced as a whole, never edited
     DIR/keys          the key ring that this node shares with the others, if there is one
     DIR/members       JSON: members of the mesh, to ask when the node returns
+    DIR/store/        what this node has voted, if it votes
     DIR/control.sock  where `mesh` commands reach the node
     DIR/log           what the node says while a screen has the terminal
 
@@ -32,6 +33,9 @@ from mesh.runtime.replacing import replace_file
 FORMAT: Final = 1
 BOOTS_SPARE: Final = 65_536
 """Session numbers left below the last one: a directory without them is used up."""
+
+STORE_NAME: Final = "store"
+"""The directory of the registers' store. Whose votes they are says the identity: without it they are nobody's."""
 
 _IDENTITY_BYTES_MAX: Final = 4096
 _OURS: Final = frozenset(
@@ -103,7 +107,7 @@ def open_data_dir(path: Path, unix_time: float) -> DataDir:
     lock_fd = _lock(path)
     try:
         if "identity" in names:
-            node_id, boot, mesh_id = _read_identity(path)
+            node_id, boot, mesh_id = read_identity(path)
         else:
             node_id, boot, mesh_id = NodeId(secrets.randbits(64) or 1), 0, NO_MESH
         boot = max(boot, int(unix_time)) + 1
@@ -147,7 +151,12 @@ def _lock(path: Path) -> int:
     return fd
 
 
-def _read_identity(path: Path) -> tuple[NodeId, int, MeshId]:
+def read_identity(path: Path) -> tuple[NodeId, int, MeshId]:
+    """Return the node id, the last boot number and the mesh id of a data directory.
+
+    Raises:
+        DataDirectoryError: it cannot be read, is damaged, of a newer release, or used up.
+    """
     file = path / "identity"
     try:
         fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -13,7 +13,7 @@ import trio
 
 from mesh.core.limits import BOOT_MAX
 from mesh.errors import DataDirectoryError, LocalProtocolError
-from mesh.runtime.datadir import FORMAT, open_data_dir
+from mesh.runtime.datadir import FORMAT, STORE_NAME, open_data_dir
 
 
 def identity_of(path: Path) -> dict[str, object]:
@@ -92,6 +92,12 @@ def test_a_foreign_directory_is_refused_and_left_as_it_was(tmp_path: Path) -> No
     with pytest.raises(DataDirectoryError, match=r"no data directory of Mesh.*thesis\.tex"):
         open_data_dir(tmp_path, 1)
     assert os.listdir(tmp_path) == ["thesis.tex"]  # noqa: PTH208 - names are wanted
+
+
+def test_votes_without_the_identity_that_gave_them_are_refused(tmp_path: Path) -> None:
+    (tmp_path / STORE_NAME).mkdir()
+    with pytest.raises(DataDirectoryError, match="found store"):
+        open_data_dir(tmp_path, 1)
 
 
 def test_a_start_that_died_between_lock_and_identity_is_no_foreign_directory(

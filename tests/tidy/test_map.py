@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import mesh.membership
+import mesh.runtime.store
 
-MAPPED = [mesh.membership]
+MAPPED = [mesh.membership, mesh.runtime.store]
 
 
 @pytest.mark.parametrize("package", MAPPED, ids=lambda package: str(package.__name__))
