@@ -31,6 +31,7 @@ class Form:
 
     profile: str
     fault_s: float
+    refused_s: float
     long_cut_s: float
     loss_s: float
     lived_s: float
@@ -40,8 +41,8 @@ class Form:
     """How long the views must stay equal before the mesh counts as healed."""
 
 
-SHORT = Form(profile="local", fault_s=10.0, long_cut_s=10.0, loss_s=10.0, lived_s=12.0, hold_s=2.0)
-LONG = Form(profile="lan", fault_s=30.0, long_cut_s=120.0, loss_s=60.0, lived_s=15.0, hold_s=8.0)
+SHORT = Form(profile="local", fault_s=10.0, refused_s=10.0, long_cut_s=10.0, loss_s=10.0, lived_s=12.0, hold_s=2.0)
+LONG = Form(profile="lan", fault_s=30.0, refused_s=60.0, long_cut_s=120.0, loss_s=60.0, lived_s=15.0, hold_s=8.0)
 
 
 class Outcome(NamedTuple):
@@ -64,7 +65,7 @@ def cut_with_refusals(form: Form) -> Outcome:
     """As above, and whoever tries is refused: a reset, or an unreachable port."""
     with Site(form.profile) as site:
         since_ns = time.time_ns()
-        outcome = _cut_and_heal(site, form, "REJECT", form.fault_s)
+        outcome = _cut_and_heal(site, form, "REJECT", form.refused_s)
         first: dict[tuple[str, str], str] = {}
         for event in site.events("dead", since_ns):
             first.setdefault((event["observer"], event["member"]), event["cause"])
