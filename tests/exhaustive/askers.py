@@ -119,7 +119,7 @@ class Askers:
             if times.started <= self._scenario.renewals:
                 more = state._replace(times=times._replace(started=times.started + 1))
                 yield f"{turn.name} sends renewal {times.started}", self._put(shared, i, more)
-            if state.is_granted:
+            if state.is_granted and self._scenario.completes:
                 assert state.accept is not None
                 done = self._work[i].complete(state.accept, times)
                 yield f"{turn.name} sends its result", self._put(shared, i, state._replace(done=done))
@@ -188,13 +188,13 @@ class Askers:
         """Say what is wrong with this state; nothing is: an empty text."""
         if shared.fault:
             return shared.fault
-        sure = [
-            self.turns[i].name
-            for i, state in enumerate(shared.turns)
+        sure = {
+            (turn.node, turn.boot): turn.name
+            for i, (turn, state) in enumerate(zip(self.turns, shared.turns, strict=True))
             if state.phase is Phase.HOLDING and self._hold(i, state) is Hold.SURE
-        ]
+        }
         if len(sure) > 1:
-            return f"two are sure at once: {' and '.join(sure)}"
+            return f"two are sure at once: {' and '.join(sure.values())}"
         sent = [a for state in shared.turns for a in (state.accept, state.done) if a is not None]
         for number, one in enumerate(self._writes.all):
             if shared.chosen >> number & 1:

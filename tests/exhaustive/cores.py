@@ -57,7 +57,10 @@ class Cores:
     """An answer leaves after everything that its voter was to store before it."""
 
     copies_wait: bool = True
-    """So does an answer that stores nothing itself."""
+    """So does an answer that stores nothing itself, as to a copy of what was stored before."""
+
+    renewals_wait: bool = True
+    """So does the answer to a renewal."""
 
     logs_first: bool = True
     """A first voter's own acceptance is durable before it asks the others."""
@@ -174,6 +177,7 @@ class AskerAtWork:
         self._turn = turn
         self._owner = Owner(turn.node, turn.boot)
         self._led_to: dict[Accept, tuple[Promised, Promised]] = {}
+        self._holds: dict[tuple[Accept, Times, int | None], Hold] = {}
 
     def change(self, found: Value | None) -> Value | None:
         """Return what this asker writes in place of what it found."""
@@ -198,14 +202,17 @@ class AskerAtWork:
 
     def hold(self, accept: Accept, times: Times) -> Hold:
         """Say what it may do now."""
-        return self._trust(accept, times).hold(NOW)
+        return self.hear(accept, times, None)
 
-    def hear(self, accept: Accept, times: Times, round_: int) -> Hold:
+    def hear(self, accept: Accept, times: Times, round_: int | None) -> Hold:
         """Let it read that a majority renewed its lease in a round; say what it may do then."""
-        trust = self._trust(accept, times)
-        for voter in VOTERS[:2]:
-            trust.renewed(voter, self.number(round_), EPOCH)
-        return trust.hold(NOW)
+        key = (accept, times, round_)
+        if key not in self._holds:
+            trust = self._trust(accept, times)
+            for voter in () if round_ is None else VOTERS[:2]:
+                trust.renewed(voter, self.number(round_ or 0), EPOCH)
+            self._holds[key] = trust.hold(NOW)
+        return self._holds[key]
 
     def complete(self, accept: Accept, times: Times) -> Accept:
         """Let it write its result."""

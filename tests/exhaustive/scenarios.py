@@ -6,7 +6,7 @@ one may begin at any moment, and with another boot it means that the node has re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
@@ -72,6 +72,9 @@ class Scenario:
     proofs: bool = False
     """A session that is over may be proved to be."""
 
+    completes: bool = True
+    """Owners may come to an end."""
+
     alike: int = 0
     """From this place on, voters differ in nothing but their names."""
 
@@ -105,14 +108,17 @@ TWO_CLAIMS_EACH = Scenario(
     restarts=False,
 )
 CLAIMS_AGAIN = Scenario(
-    name="a claimant claims what it has, beside another", turns=(Turn(1, P0), Turn(2, P1), Turn(3, P0))
+    name="a claimant claims again what it has, then another claims",
+    turns=(Turn(1, P0), Turn(2, P0), Turn(3, P1)),
 )
 RETURNS = Scenario(
-    name="a claimant restarts, beside another",
-    turns=(Turn(1, P0), Turn(2, P1), Turn(3, P0, boot=2)),
+    name="a claimant restarts, then another claims",
+    turns=(Turn(1, P0), Turn(2, P0, boot=2), Turn(3, P1)),
     renewals=1,
     restarts=False,
 )
+RETURNS_TO_RENEW = replace(RETURNS, completes=False)
+SLOW_RENEWALS = replace(SLOW_COMMITS_RENEWED, completes=False)
 RETURNS_AMONG_THREE = Scenario(
     name="a claimant restarts, beside two others",
     turns=(Turn(1, P0), Turn(2, P1), Turn(3, P0, boot=2), Turn(4, P2)),

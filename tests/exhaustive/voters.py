@@ -8,7 +8,7 @@ from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.registers.record import Record
 from mesh.registers.voter import Step, Store
-from mesh.wire.register_messages import Accept, Accepted, Owner, Promised, Renewed
+from mesh.wire.register_messages import Accept, Accepted, Owner, Promised, Renew, Renewed
 from tests.exhaustive.askers import Asked, Askers, Wants
 from tests.exhaustive.cores import Cores, VoterAtWork, VoterStep
 from tests.exhaustive.scenarios import EPOCH, KEY, Kind, Scenario, created
@@ -78,7 +78,10 @@ class Voters:
             )
         took = self._askers.took_bit(request) if isinstance(request, Accept) else 0
         out = self._out(asked.sender, step.steps, took)
-        return self._after(shared, voter, step, out)
+        voter = self._armed(shared, voter, step)._replace(memory=step.memory)
+        if not self._scenario.holds_back:
+            return voter._replace(durable=step.memory, out=voter.out.joined(out))
+        return self._held_back(voter, step, out, is_renewal=isinstance(request, Renew))
 
     def _out(self, asker: NodeId, steps: tuple[Step, ...], took: int) -> Out:
         promised: list[tuple[NodeId, Promised]] = []
@@ -91,16 +94,18 @@ class Voters:
         has_stored = any(isinstance(step, Store) for step in steps)
         return Out(tuple(promised), heard, took if has_stored else 0)
 
-    def _after(self, shared: Shared, voter: VoterState, step: VoterStep, out: Out) -> VoterState:
-        voter = self._armed(shared, voter._replace(memory=step.memory), step)
-        waits = self._scenario.holds_back and (
-            voter.is_waiting if self._cores.copies_wait else step.memory != voter.durable and out.took | bool(out.promised)
-        )
-        if not self._scenario.holds_back:
-            return voter._replace(durable=step.memory, out=voter.out.joined(out))
-        if not waits:
-            return voter._replace(out=voter.out.joined(out))
-        if self._cores.answers_wait:
+    def _held_back(
+        self, voter: VoterState, step: VoterStep, out: Out, *, is_renewal: bool
+    ) -> VoterState:
+        """Let an answer wait for what its voter has not stored yet, be it its own or an earlier one's."""
+        cores = self._cores
+        stores = any(isinstance(one, Store) for one in step.steps)
+        waits = cores.answers_wait if stores else voter.is_waiting
+        if is_renewal:
+            waits = waits and cores.renewals_wait
+        elif not stores:
+            waits = waits and cores.copies_wait
+        if waits:
             return voter._replace(waiting=voter.waiting.joined(out))
         now, later = out._replace(took=0), Out(took=out.took)
         return voter._replace(waiting=voter.waiting.joined(later), out=voter.out.joined(now))

@@ -33,7 +33,9 @@ Move = tuple[str, int, tuple[int, ...]]
 class RegisterWorld:
     """All states of one scenario. A state is four numbers: of what is shared, and of each voter."""
 
-    def __init__(self, cores: Cores, scenario: Scenario) -> None:
+    def __init__(self, cores: Cores, scenario: Scenario, *, minds_traces: bool = True) -> None:
+        """Begin; `minds_traces`: a refused claimant's trace is a fault, whatever comes of it."""
+        self._minds_traces = minds_traces
         self._alike = scenario.alike
         self.askers = Askers(cores, scenario)
         self._voters = Voters(cores, scenario, self.askers)
@@ -51,6 +53,7 @@ class RegisterWorld:
         self._shared_moves: dict[int, list[tuple[str, int]]] = {}
         self._voter_moves: dict[tuple[int, int, int], list[tuple[str, int, int]]] = {}
         self._reads: dict[object, tuple[str, int]] = {}
+        self._hears: dict[tuple[int, int, int], int] = {}
         self._trimmed: dict[tuple[int, int], int] = {}
 
     # What a search asks.
@@ -60,9 +63,39 @@ class RegisterWorld:
         voter = self._number_voter(self._voters.start())
         return self._settled(shared, (voter, voter, voter))[0]
 
-    def after(self, state: int) -> Iterator[int]:
-        for _, shared, voters in self._moves(state):
-            yield self._settled(shared, voters)[0]
+    def after(self, state: int) -> list[int]:
+        """Return the states that may be next: what `_moves` yields, without the words."""
+        shared, voters = _unpacked(state)
+        found = [self._settled(new, voters)[0] for _, new in self._moves_of_shared(shared)]
+        for turn in self._reading[shared]:
+            for _, new, _ in self._reads_of(shared, voters, turn):
+                found.append(self._settled(new, voters)[0])
+        fixed, heard, took = self._alike, self._heard, self._took
+        ready = self._ready[shared]
+        for place, voter in enumerate(voters):
+            if place > fixed and voter == voters[place - 1]:
+                continue  # they are in order: its twin has had its turn
+            key = (shared, voter, place if place < fixed else -1)
+            moves = self._voter_moves.get(key) or self._moves_of_voter(*key)
+            one, other = voters[:place] + voters[place + 1 :]
+            both_heard, both_took = heard[one] & heard[other], took[one] & took[other]
+            any_heard, any_took = (heard[one] | heard[other]) & ready, took[one] | took[other]
+            for _, new, changed in moves:
+                is_quiet = not (any_heard & heard[changed] or both_heard & ready)
+                if new == shared and is_quiet and not (any_took & took[changed] or both_took):
+                    trio = [one, other]
+                    trio.insert(place, changed)
+                    if fixed == 0:
+                        trio.sort()
+                    elif fixed == 1 and trio[1] > trio[2]:
+                        trio[1:] = trio[2], trio[1]
+                    a, b, c = trio
+                    found.append(((shared << _WIDTH | a) << _WIDTH | b) << _WIDTH | c)
+                else:
+                    trio = [one, other]
+                    trio.insert(place, changed)
+                    found.append(self._settled(new, (*trio,))[0])
+        return found
 
     def fault(self, state: int) -> str:
         shared, voters = _unpacked(state)
@@ -95,13 +128,9 @@ class RegisterWorld:
             yield text, new, voters
         for i, node, ballot in self._reading[shared]:
             yield from self._reads_of(shared, voters, (i, node, ballot))
-        done: set[int] = set()
         for place, voter in enumerate(voters):
-            if place >= self._alike:
-                if voter in done:
-                    continue
-                done.add(voter)
-            for text, new, changed in self._moves_of_voter(shared, voter, place):
+            known_as = place if place < self._alike else -1
+            for text, new, changed in self._moves_of_voter(shared, voter, known_as):
                 trio = (*voters[:place], changed, *voters[place + 1 :])
                 yield text.replace("{}", f"{{{place}}}"), new, trio
 
@@ -114,12 +143,12 @@ class RegisterWorld:
         return found
 
     def _moves_of_voter(self, shared: int, voter: int, place: int) -> list[tuple[str, int, int]]:
-        key = (shared, voter, place if place < self._alike else -1)
+        key = (shared, voter, place)
         found = self._voter_moves.get(key)
         if found is None:
             found = []
             whole, state = self.shared.all[shared], self._voter_states.all[voter]
-            for text, new, changed in self._voters.moves(whole, state, key[2]):
+            for text, new, changed in self._voters.moves(whole, state, place):
                 after = self._number_shared(new)
                 trimmed = self._trim(self._number_voter(changed), self._wants[after])
                 if (after, trimmed) != (shared, voter):
@@ -159,9 +188,12 @@ class RegisterWorld:
             bits = heard[a] & heard[b] | heard[b] & heard[c] | heard[a] & heard[c]
             if not chosen and not bits & self._ready[shared]:
                 break
-            whole = self.shared.all[shared]
-            whole = self.askers.hear(whole._replace(chosen=whole.chosen | chosen), bits)
-            shared = self._number_shared(whole)
+            key = (shared, chosen, bits)
+            if key not in self._hears:
+                whole = self.shared.all[shared]
+                whole = self.askers.hear(whole._replace(chosen=whole.chosen | chosen), bits)
+                self._hears[key] = self._number_shared(whole)
+            shared = self._hears[key]
         wants = self._wants[shared]
         a, b, c = self._trim(a, wants), self._trim(b, wants), self._trim(c, wants)
         trio = (a, b, c)
@@ -194,7 +226,7 @@ class RegisterWorld:
         if number == len(self._heard):
             self._heard.append(state.out.heard)
             self._took.append(state.out.took)
-            self._voter_faults.append(self._voters.fault(state))
+            self._voter_faults.append(self._voters.fault(state) if self._minds_traces else "")
         assert number <= _MASK
         return number
 
