@@ -171,3 +171,8 @@ SAME_BALLOT = Scenario(
     turns=(Turn(1, P0, Kind.CREATE), Turn(1, P0, Kind.CREATE, boot=2), Turn(2, P1)),
     exists=False,
 )
+
+
+def apart(scenario: Scenario) -> Scenario:
+    """Return the scenario without knowing that some voters are alike."""
+    return replace(scenario, alike=3)

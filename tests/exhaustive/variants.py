@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mesh.core.ballot import Ballot
+from mesh.core.ballot import NO_BALLOT, Ballot
 from mesh.core.ids import NodeId
 from mesh.registers.leases import LeaseTimes, lan
 from mesh.registers.proposal import Chosen, Proposal, Sent
 from mesh.registers.record import Record
 from mesh.registers.trust import Trust
 from mesh.registers.voter import Step, Voter
-from mesh.wire.register_messages import Answer, Leased, Owner, Prepare
+from mesh.wire.register_messages import Answer, Leased, Owner, Prepare, Promised, Standing, Value
 from tests.exhaustive import scenarios
 from tests.exhaustive.cores import NOW, Cores
 from tests.exhaustive.scenarios import Scenario
@@ -33,6 +33,13 @@ class AcceptsBelowPromise(Voter):
 
     def _may_accept(self, record: Record, ballot: Ballot, seq: int) -> bool:
         return (ballot, seq) != (record.ballot, record.seq) or record.ballot == ballot
+
+
+class AcceptsEarlierWrites(Voter):
+    """Lets a copy of an earlier write under the same ballot take the place of a later one."""
+
+    def _may_accept(self, record: Record, ballot: Ballot, seq: int) -> bool:
+        return ballot >= record.promised
 
 
 class PromisesBesideLease(Voter):
@@ -88,6 +95,24 @@ class GrantsFromReply(Proposal):
         return sent
 
 
+class TakesAnyReport(Proposal):
+    """Goes on from any of the reported values, not from the latest."""
+
+    def handle(self, now: float, sender: NodeId, answer: Answer) -> Sent:
+        if isinstance(answer, Promised):
+            answer = replace(answer, accepted=NO_BALLOT, seq=0)
+        return super().handle(now, sender, answer)
+
+
+class ChangesFinal(Proposal):
+    """Changes a final value as if it were any other."""
+
+    def handle(self, now: float, sender: NodeId, answer: Answer) -> Sent:
+        if isinstance(answer, Promised) and answer.value is not None:
+            answer = replace(answer, value=Value(Standing.OPEN, answer.value.body))
+        return super().handle(now, sender, answer)
+
+
 class NoMargin(LeaseTimes):
     """Times in which a voter waits no longer than the owner trusts, by clocks that may differ."""
 
@@ -123,6 +148,9 @@ VARIANTS = [
     _variant("a voter that restarts arms nothing", _EACH, "sure", voter=ArmsNothing),
     _variant("a renewal after a promise", _EACH, "went back", voter=RenewsAfterPromise),
     _variant("an accept below the promise", _EACH, "", voter=AcceptsBelowPromise),
+    _variant("an earlier write in place of a later", _EACH, "over", voter=AcceptsEarlierWrites),
+    _variant("any report instead of the latest", _EACH, "over", proposal=TakesAnyReport),
+    _variant("a final value is changed", _EACH, "over", proposal=ChangesFinal),
     replace(
         _variant("a refused claimant leaves a promise", _EACH, "trace", voter=PromisesTheRefused),
         minds_traces=True,
