@@ -188,9 +188,18 @@ class Proposal:
         if len(self._accepted) >= majority(len(self._voters)):
             self.result = Chosen(self._accept.value, self.ballot, self._sent_at, self._is_found)
 
+    def _is_about_prepare(self, answer: Leased | Outbid | WrongEpoch) -> bool:
+        """Say whether this refused the prepare, though it is the accept that is waited for.
+
+        A lease is in no accept's way, and who has promised just this ballot would accept it.
+        """
+        if self._accept is None or isinstance(answer, WrongEpoch):
+            return False
+        return isinstance(answer, Leased) or answer.promised == self.ballot
+
     def _on_refusal(self, sender: NodeId, answer: Leased | Outbid | WrongEpoch) -> None:
         has_answered = self._accepted if self._accept is not None else self._promised
-        if sender in has_answered:
+        if sender in has_answered or self._is_about_prepare(answer):
             return  # a copy that comes late
         self._refusals[sender] = answer
         if len(self._voters) - len(self._refusals) >= majority(len(self._voters)):
