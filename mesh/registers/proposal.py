@@ -140,7 +140,7 @@ class Proposal:
         return None if self.result is not None else self._resend_at
 
     def handle_timeout(self, now: float) -> Sent:
-        """Ask again those that have not answered."""
+        """Ask again those that have not answered, and those where another's lease lived: it may have lapsed."""
         if self.result is not None or self._resend_at is None or now < self._resend_at:
             return []
         self._resend_s *= 2
@@ -150,7 +150,7 @@ class Proposal:
         return [
             (voter, request)
             for voter in self._voters
-            if voter not in heard and voter not in self._refusals
+            if voter not in heard and isinstance(self._refusals.get(voter), Leased | None)
         ]
 
     # Inside.
