@@ -86,6 +86,9 @@ Sent: TypeAlias = list[tuple[NodeId, Prepare | Accept]]
 RESEND_S: Final = 0.25
 """A voter that has not answered is asked again after this, then after twice as long each time."""
 
+RESEND_S_MAX: Final = 2.0
+"""But after no longer than this: whoever can be reached again is asked soon, however long it could not be."""
+
 
 def majority(count: int) -> int:
     """Return how many of `count` voters are one."""
@@ -143,7 +146,7 @@ class Proposal:
         """Ask again those that have not answered, and those where another's lease lived: it may have lapsed."""
         if self.result is not None or self._resend_at is None or now < self._resend_at:
             return []
-        self._resend_s *= 2
+        self._resend_s = min(2 * self._resend_s, RESEND_S_MAX)
         self._resend_at = now + self._resend_s
         request: Prepare | Accept = self._accept or Prepare(self.key, self.ballot, self._boot)
         heard = self._accepted if self._accept is not None else self._promised.keys()

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mesh.core.ids import NodeId
-from mesh.registers.proposal import RESEND_S, majority
+from mesh.registers.proposal import RESEND_S, RESEND_S_MAX, majority
 from mesh.wire.register_messages import Answer, Held, Read, Value, WrongEpoch
 
 
@@ -76,6 +76,6 @@ class Reading:
         """Ask those again that have not answered."""
         if self.result is not None or self._resend_at is None or now < self._resend_at:
             return []
-        self._resend_s *= 2
+        self._resend_s = min(2 * self._resend_s, RESEND_S_MAX)
         self._resend_at = now + self._resend_s
         return [(voter, self._read) for voter in self._voters if voter not in self._held]

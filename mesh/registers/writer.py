@@ -11,16 +11,11 @@ Source: accepting under a ballot already held follows Multi-Paxos; `seq` is our 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
-
 from mesh.core.ballot import NO_BALLOT, Ballot
 from mesh.core.ids import NodeId
 from mesh.errors import LocalProtocolError
-from mesh.registers.proposal import majority
+from mesh.registers.proposal import RESEND_S, RESEND_S_MAX, majority
 from mesh.wire.register_messages import Accept, Accepted, Answer, Outbid, Standing, Value
-
-RESEND_S: Final = 0.25
-RESEND_S_MAX: Final = 2.0
 
 
 class Writer:

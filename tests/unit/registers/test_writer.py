@@ -4,7 +4,8 @@ import pytest
 
 from mesh.core.ballot import NO_BALLOT, Ballot
 from mesh.errors import LocalProtocolError
-from mesh.registers.writer import RESEND_S, RESEND_S_MAX, Writer
+from mesh.registers.proposal import RESEND_S, RESEND_S_MAX
+from mesh.registers.writer import Writer
 from mesh.wire.register_messages import Accept, Accepted, Outbid
 from tests.unit.registers.asked import (
     EPOCH,
