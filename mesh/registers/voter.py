@@ -69,10 +69,10 @@ class Voter:
         times: LeaseTimes,
         *,
         epoch: int,
-        now: float = 0.0,
+        now: float,
         records: Iterable[tuple[bytes, Record]] = (),
     ) -> None:
-        """Start, or start again with what was stored; epoch 0: it votes in none."""
+        """Start, or start again with what was stored: leases are armed from `now` on; epoch 0: it votes in none."""
         self._own_id = own_id
         self._times = times
         self.epoch = epoch

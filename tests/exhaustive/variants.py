@@ -69,7 +69,7 @@ class ArmsNothing(Voter):
         times: LeaseTimes,
         *,
         epoch: int,
-        now: float = 0.0,
+        now: float,
         records: Iterable[tuple[bytes, Record]] = (),
     ) -> None:
         super().__init__(own_id, times, epoch=epoch, now=now, records=records)
