@@ -11,7 +11,7 @@ owner that was granted its lease too late to trust it begins in doubt, and renew
 Whoever asks under a new ballot has given up what it held under an old one. Its own lease is not in its way, so
 it may be promised while it trusts; a voter that restarts then arms no lease, and promises the next who asks.
 
-Source: our own; counting from before the request is sent follows [Chubby].
+Source: our own; counting from before the request is sent follows Chubby's leases.
 """
 
 from __future__ import annotations

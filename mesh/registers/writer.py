@@ -11,6 +11,7 @@ Source: accepting under a ballot already held follows Multi-Paxos; `seq` is our 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
 from mesh.core.ballot import NO_BALLOT, Ballot
 from mesh.core.ids import NodeId
 from mesh.errors import LocalProtocolError
