@@ -52,7 +52,9 @@ class Askers:
         self._work = [AskerAtWork(cores, place, turn) for place, turn in enumerate(self.turns)]
         nodes = list(dict.fromkeys(turn.node for turn in self.turns))
         self._chains = [[i for i, t in enumerate(self.turns) if t.node == node] for node in nodes]
-        self._chain_of = {i: (c, k) for c, chain in enumerate(self._chains) for k, i in enumerate(chain)}
+        self._chain_of = {
+            i: (c, k) for c, chain in enumerate(self._chains) for k, i in enumerate(chain)
+        }
         self._heard: Numbered[tuple[NodeId, Answer]] = Numbered()
         self._writes: Numbered[Accept] = Numbered()
         self.before = Accept(KEY, EPOCH, BEFORE, 0, created(len(self.turns)))
@@ -122,7 +124,10 @@ class Askers:
             if state.is_granted and self._scenario.completes:
                 assert state.accept is not None
                 done = self._work[i].complete(state.accept, times)
-                yield f"{turn.name} sends its result", self._put(shared, i, state._replace(done=done))
+                yield (
+                    f"{turn.name} sends its result",
+                    self._put(shared, i, state._replace(done=done)),
+                )
 
     def reading(self, shared: Shared) -> list[tuple[int, NodeId, Ballot]]:
         """Return the turns that a majority of promises would take on."""
@@ -134,7 +139,9 @@ class Askers:
             and self.has_begun(shared, i)
         ]
 
-    def read(self, shared: Shared, i: int, answers: tuple[Promised, Promised]) -> tuple[str, Shared]:
+    def read(
+        self, shared: Shared, i: int, answers: tuple[Promised, Promised]
+    ) -> tuple[str, Shared]:
         """Let a turn read a majority of promises."""
         turn, state = self.turns[i], shared.turns[i]
         sent = self._work[i].ask(answers)
@@ -220,7 +227,9 @@ class Askers:
         after = self._put(shared, i, state)
         what = "restarts" if is_other_boot else "gives up"
         at_all = (*shared.at[:chain], at + 1, *shared.at[chain + 1 :])
-        return f"{self.turns[i].name} {what}, {self.turns[new].name} begins", after._replace(at=at_all)
+        return f"{self.turns[i].name} {what}, {self.turns[new].name} begins", after._replace(
+            at=at_all
+        )
 
     def _is_owner(self, i: int, state: TurnState) -> bool:
         turn = self.turns[i]
@@ -307,7 +316,11 @@ class Askers:
             for number, one in enumerate(self._writes.all)
             if shared.chosen >> number & 1 and one.ballot < ballot
         ]
-        return f"{self.turns[i].name} finds nothing where {_words(lower[0])} is chosen" if lower else ""
+        return (
+            f"{self.turns[i].name} finds nothing where {_words(lower[0])} is chosen"
+            if lower
+            else ""
+        )
 
     def coverage(self, reached: list[Shared]) -> dict[str, int]:
         """Count the turns that ever got somewhere."""
@@ -340,5 +353,3 @@ def _contradiction(chosen: Accept, sent: Accept) -> str:
     if sent.value.body.split(b",")[0] != chosen.value.body.split(b",")[0]:
         return f"one register, two creations: {_words(chosen)} and {_words(sent)}"
     return ""
-
-

@@ -39,6 +39,7 @@ from tests.exhaustive.scenarios import EPOCH, KEY, VOTERS, Kind, Turn, created
 
 NOW: Final = 0.0
 _TICK_S: Final = 1 / 1024
+_TIMES: Final = lan()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ class Cores:
     voter: type[Voter] = Voter
     proposal: type[Proposal] = Proposal
     trust: type[Trust] = Trust
-    times: LeaseTimes = lan()
+    times: LeaseTimes = _TIMES
 
     remembers: bool = True
     """A voter that restarts goes on with its records."""
@@ -129,9 +130,7 @@ class VoterAtWork:
     def restart(self, durable: Record | None) -> VoterStep:
         """Start it again with what it has stored."""
         kept = [] if durable is None or not self._cores.remembers else [(KEY, durable)]
-        voter = self._cores.voter(
-            VOTERS[0], self._cores.times, epoch=EPOCH, now=NOW, records=kept
-        )
+        voter = self._cores.voter(VOTERS[0], self._cores.times, epoch=EPOCH, now=NOW, records=kept)
         return self._outcome(voter, [])
 
     # Inside.
@@ -139,16 +138,14 @@ class VoterAtWork:
     def _do(
         self,
         memory: Record | None,
-        is_live: bool,  # noqa: FBT001 - passed on by keyword from outside
+        is_live: bool,
         proofs: Proofs,
         act: Callable[[Voter], list[Step]],
     ) -> VoterStep:
         voter = self._voter(memory, is_live=is_live, proofs=proofs, own=VOTERS[0])
         return self._outcome(voter, act(voter))
 
-    def _voter(
-        self, memory: Record | None, *, is_live: bool, proofs: Proofs, own: NodeId
-    ) -> Voter:
+    def _voter(self, memory: Record | None, *, is_live: bool, proofs: Proofs, own: NodeId) -> Voter:
         times = self._cores.times
         ago = 1.0 if is_live else times.voter_s + times.grace_s
         kept = [] if memory is None else [(KEY, memory)]

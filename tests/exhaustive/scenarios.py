@@ -100,7 +100,10 @@ SLOW_COMMITS = Scenario(
 )
 TWO_ROUNDS = Scenario(name="two claimants, two rounds of renewals", turns=_CLAIMS, renewals=2)
 SLOW_COMMITS_RENEWED = Scenario(
-    name="two claimants that renew, commits that take time", turns=_CLAIMS, renewals=1, holds_back=True
+    name="two claimants that renew, commits that take time",
+    turns=_CLAIMS,
+    renewals=1,
+    holds_back=True,
 )
 TWO_CLAIMS_EACH = Scenario(
     name="two claimants, two ballots each",

@@ -35,10 +35,8 @@ class Explored:
     story: tuple[str, ...]
 
     def __str__(self) -> str:
-        if self.fault:
-            how = "VIOLATED"
-        else:
-            how = "holds" if self.is_complete else "holds so far"
+        held = "holds" if self.is_complete else "holds so far"
+        how = "VIOLATED" if self.fault else held
         counted = f"{self.states} states, {self.transitions} steps, depth {self.depth}"
         lines = [f"{how}: {counted}, {self.seconds:.1f} s"]
         lines += [f"  {number:2}. {step}" for number, step in enumerate(self.story, 1)]

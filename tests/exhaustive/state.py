@@ -73,7 +73,6 @@ class Out(NamedTuple):
     sent: tuple[tuple[int, Accept], ...] = ()
     """Accepts of a first voter, by turn."""
 
-
     def joined(self, other: Out) -> Out:
         promised = tuple(sorted({*self.promised, *other.promised}, key=repr))
         sent = tuple(sorted({*self.sent, *other.sent}, key=repr))

@@ -161,7 +161,10 @@ VARIANTS = [
         "an old lease is kept beside a new ballot", scenarios.CLAIMS_AGAIN, "sure", lets_go=False
     ),
     _variant(
-        "rounds are numbered anew in each boot", scenarios.RETURNS_TO_RENEW, "sure", rounds_differ=False
+        "rounds are numbered anew in each boot",
+        scenarios.RETURNS_TO_RENEW,
+        "sure",
+        rounds_differ=False,
     ),
     _variant("a proof without its boot", scenarios.PROVED, "sure", proofs_name_boots=False),
     _variant("answers leave before their commit", _SLOW, "not", answers_wait=False),
@@ -173,7 +176,10 @@ VARIANTS = [
         renewals_wait=False,
     ),
     _variant(
-        "a creation is sent before its own commit", scenarios.FIRST_RETURNS, "over", logs_first=False
+        "a creation is sent before its own commit",
+        scenarios.FIRST_RETURNS,
+        "over",
+        logs_first=False,
     ),
     Variant("two voters create without asking", RIGHT, scenarios.TWO_FIRSTS, "two creations"),
     Variant("one ballot in two boots", RIGHT, scenarios.SAME_BALLOT, "not"),

@@ -64,7 +64,9 @@ class Voters:
             turn.ballot == record.promised and owner == (turn.node, turn.boot)
             for turn in self._askers.turns
         )
-        return "" if is_its_own else "a live lease cannot be renewed: a refused claimant left a trace"
+        return (
+            "" if is_its_own else "a live lease cannot be renewed: a refused claimant left a trace"
+        )
 
     # Inside.
 
@@ -184,9 +186,7 @@ class Voters:
                 yield "{} creates without asking", *self._commit(shared, after)
 
     def _trim(self, out: Out, wants: Wants) -> Out:
-        promised = tuple(
-            one for one in out.promised if (one[0], one[1].ballot) in wants.promises
-        )
+        promised = tuple(one for one in out.promised if (one[0], one[1].ballot) in wants.promises)
         return Out(promised, out.heard & wants.heard, out.took & ~wants.chosen, out.sent)
 
 

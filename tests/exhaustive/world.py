@@ -14,6 +14,7 @@ less long. Voters that differ in nothing but their names are put in order, so th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 from tests.exhaustive.askers import Askers, Wants
@@ -107,7 +108,7 @@ class RegisterWorld:
     def tell(self, path: list[int]) -> list[str]:
         """Return what happened on a path, each step in words; a voter keeps its name all the way."""
         names, told = list(_NAMES), []
-        for state, after in zip(path, path[1:], strict=False):
+        for state, after in pairwise(path):
             for text, shared, voters in self._moves(state):
                 packed, order = self._settled(shared, voters)
                 if packed == after:
@@ -180,7 +181,6 @@ class RegisterWorld:
     def _settled(self, shared: int, voters: tuple[int, ...]) -> tuple[int, list[int]]:
         """Let all read what is there to be read, and put the voters in order; return also that order."""
         a, b, c = voters
-        before = shared
         while True:
             heard, took = self._heard, self._took
             chosen = took[a] & took[b] | took[b] & took[c] | took[a] & took[c]

@@ -30,7 +30,7 @@ def test_a_ballot_survives_packing(ballot: Ballot) -> None:
 
 @given(ballots)
 def test_no_ballot_is_below_every_other(ballot: Ballot) -> None:
-    assert ballot == NO_BALLOT or NO_BALLOT < ballot
+    assert ballot == NO_BALLOT or ballot > NO_BALLOT
 
 
 def test_a_newer_domain_outweighs_epoch_number_and_node() -> None:

@@ -4,7 +4,16 @@ import pytest
 
 from mesh.core.ballot import NO_BALLOT, Ballot
 from mesh.core.ids import NodeId
-from mesh.registers.proposal import RESEND_S, RESEND_S_MAX, Chosen, Proposal, Reason, Refused, majority
+from mesh.registers.proposal import (
+    RESEND_S,
+    RESEND_S_MAX,
+    Chosen,
+    Proposal,
+    Reason,
+    Refused,
+    Result,
+    majority,
+)
 from mesh.wire.register_messages import (
     Accept,
     Accepted,
@@ -51,9 +60,7 @@ def _asked(*, create: bool = False, voters: tuple[NodeId, ...] = VOTERS) -> Prop
     return proposal
 
 
-def _promised(
-    value: Value | None = OPEN, accepted: Ballot | None = None, seq: int = 0
-) -> Promised:
+def _promised(value: Value | None = OPEN, accepted: Ballot | None = None, seq: int = 0) -> Promised:
     known = accepted or (NO_BALLOT if value is None else ballot(1))
     return Promised(KEY, OWN, known, seq, value)
 
@@ -71,6 +78,10 @@ LEASED = Leased(KEY, OWN, 9.5)
 WRONG = WrongEpoch(KEY, OWN, EPOCH + 1)
 
 
+def _result(proposal: Proposal) -> Result | None:
+    return proposal.result
+
+
 def _outbid(n: int = 7) -> Outbid:
     return Outbid(KEY, OWN, ballot(n, Q))
 
@@ -86,7 +97,6 @@ def test_it_asks_all_voters_for_their_promise() -> None:
 def test_a_majority_of_promises_sends_the_changed_value_to_all() -> None:
     proposal = _asked()
     assert proposal.handle(1, C, _promised()) == []
-    assert not proposal.is_accepting
     sent = proposal.handle(1, A, _promised())
     assert sent == [(voter, Accept(KEY, EPOCH, OWN, 0, P_HAS)) for voter in VOTERS]
     assert proposal.is_accepting
@@ -97,10 +107,11 @@ def test_one_voter_twice_is_no_majority() -> None:
     proposal = _asked()
     proposal.handle(1, A, _promised())
     assert proposal.handle(1, A, _promised()) == []
+    assert not proposal.is_accepting
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_it_goes_on_from_the_latest_that_was_accepted(late: bool) -> None:  # noqa: FBT001 - a case
+def test_it_goes_on_from_the_latest_that_was_accepted(late: bool) -> None:
     answers = [_promised(Q_HAS, ballot(2), 0), _promised(OPEN, ballot(2), 3)]
     proposal = _asked(create=True)
     for voter, answer in zip((A, B), reversed(answers) if late else answers, strict=True):
@@ -149,7 +160,7 @@ def test_a_majority_of_acceptances_is_chosen_from_before_it_was_sent() -> None:
     proposal = _accepting(at=3)
     proposal.handle(8, C, ACCEPTED)
     proposal.handle(8, C, ACCEPTED)
-    assert proposal.result is None
+    assert _result(proposal) is None
     proposal.handle(9, A, ACCEPTED)
     assert proposal.result == Chosen(P_HAS, OWN, 3, is_found=False)
 
@@ -178,7 +189,7 @@ def test_an_acceptance_of_anything_else_does_not_count(answer: Answer) -> None:
     proposal = _accepting()
     proposal.handle(4, A, ACCEPTED)
     proposal.handle(4, B, answer)
-    assert proposal.result is None
+    assert _result(proposal) is None
 
 
 def test_strangers_neither_promise_nor_accept_nor_refuse() -> None:
@@ -187,18 +198,18 @@ def test_strangers_neither_promise_nor_accept_nor_refuse() -> None:
     assert proposal.handle(1, STRANGER, _promised()) == []
     proposal.handle(1, B, _outbid())
     proposal.handle(1, STRANGER, _outbid())
-    assert proposal.result is None
+    assert _result(proposal) is None
     assert proposal.handle(1, C, _promised())
     proposal.handle(1, A, ACCEPTED)
     proposal.handle(1, STRANGER, ACCEPTED)
-    assert proposal.result is None
+    assert _result(proposal) is None
 
 
 def test_an_acceptance_before_anything_was_sent_is_nothing() -> None:
     proposal = _asked()
     for voter in VOTERS:
         proposal.handle(1, voter, ACCEPTED)
-    assert proposal.result is None
+    assert _result(proposal) is None
 
 
 def test_after_the_result_nothing_is_taken_or_sent() -> None:
@@ -219,7 +230,7 @@ def test_after_the_result_nothing_is_taken_or_sent() -> None:
 def test_one_refusal_of_three_does_not_end_it() -> None:
     proposal = _asked()
     proposal.handle(1, A, _outbid())
-    assert proposal.result is None
+    assert _result(proposal) is None
     proposal.handle(1, B, _promised())
     assert proposal.handle(1, C, _promised())
 
@@ -240,7 +251,7 @@ def test_when_a_majority_is_out_of_reach_it_says_why(
 ) -> None:
     proposal = _asked()
     proposal.handle(1, A, answers[0])
-    assert proposal.result is None
+    assert _result(proposal) is None
     proposal.handle(1, B, answers[1])
     assert proposal.result == expected
 
@@ -249,7 +260,7 @@ def test_one_voter_refusing_twice_is_one_refusal() -> None:
     proposal = _asked()
     proposal.handle(1, A, LEASED)
     proposal.handle(1, A, _outbid())
-    assert proposal.result is None
+    assert _result(proposal) is None
 
 
 def test_a_copy_of_the_prepare_is_refused_by_who_has_promised_and_that_changes_nothing() -> None:
@@ -257,7 +268,7 @@ def test_a_copy_of_the_prepare_is_refused_by_who_has_promised_and_that_changes_n
     proposal.handle(1, A, _promised())
     proposal.handle(1, A, Outbid(KEY, OWN, OWN))
     proposal.handle(1, B, _outbid())
-    assert proposal.result is None
+    assert _result(proposal) is None
 
 
 def test_a_promise_after_a_refusal_is_one() -> None:
@@ -272,7 +283,7 @@ def test_what_refused_the_prepare_does_not_refuse_the_accept(late: Answer) -> No
     proposal = _accepting()
     for voter in VOTERS:
         proposal.handle(4, voter, late)
-    assert proposal.result is None
+    assert _result(proposal) is None
     assert [voter for voter, _ in proposal.handle_timeout(4)] == list(VOTERS)
     proposal.handle(5, A, ACCEPTED)
     proposal.handle(5, B, ACCEPTED)
@@ -285,7 +296,7 @@ def test_what_refused_the_prepare_does_not_refuse_the_accept(late: Answer) -> No
 def test_an_accept_that_a_majority_refuses_is_refused(refusal: Answer, reason: Reason) -> None:
     proposal = _accepting()
     proposal.handle(4, A, refusal)
-    assert proposal.result is None
+    assert _result(proposal) is None
     proposal.handle(4, C, refusal)
     assert isinstance(proposal.result, Refused)
     assert proposal.result.reason is reason

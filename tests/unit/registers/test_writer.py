@@ -50,10 +50,10 @@ def test_a_write_is_settled_when_a_majority_has_accepted_it() -> None:
     writer = _writing()
     writer.handle(A, _accepted(1))
     writer.handle(A, _accepted(1))
-    assert not writer.is_settled
+    assert writer.chosen_seq == 0
     writer.handle(C, _accepted(1))
-    assert writer.is_settled
     assert writer.chosen_seq == 1
+    assert writer.is_settled
     assert writer.next_deadline() is None
 
 
@@ -79,9 +79,9 @@ def test_a_later_write_is_waited_for_anew() -> None:
     writer.handle(A, _accepted(1))
     writer.write(1, P_HAS, EPOCH, VOTERS)
     writer.handle(B, _accepted(2))
-    assert not writer.is_settled
+    assert writer.chosen_seq == 0
     writer.handle(A, _accepted(2))
-    assert writer.is_settled
+    assert writer.chosen_seq == 2
 
 
 def test_silent_voters_are_asked_again_less_and_less_often_up_to_a_bound() -> None:
@@ -136,9 +136,9 @@ def test_a_write_moves_to_the_voters_of_the_next_epoch_and_starts_to_count_anew(
     assert {accept for _, accept in moved} == {Accept(KEY, EPOCH + 1, TOKEN, 1, P_HAS)}
     writer.handle(B, _accepted(1))
     writer.handle(B, _accepted(1, epoch=EPOCH + 1))
-    assert not writer.is_settled
+    assert writer.chosen_seq == 0
     writer.handle(STRANGER, _accepted(1, epoch=EPOCH + 1))
-    assert writer.is_settled
+    assert writer.chosen_seq == 1
 
 
 def test_nothing_moves_that_is_settled_or_was_never_written() -> None:
