@@ -39,7 +39,8 @@ class Weather:
     copies: float = 0.0
     late: float = 0.0
     late_s_max: float = 0.0
-    delay_s: float = 0.005
+    delays_s: tuple[float, ...] = (0.005,)
+    """Means, of which each link, one way, has its own."""
 
 
 class Network:
@@ -56,13 +57,19 @@ class Network:
         self._clockwork = clockwork
         self._rng = rng
         self._deliver = deliver
+        self._luck: dict[tuple[NodeId, NodeId], float] = {}
 
     def send(self, sender: NodeId, to: NodeId, message: object) -> None:
         rng, weather = self._rng, self.weather
         if sender != to and ((sender, to) in self.cuts or rng.random() < weather.loss):
             return
         for _ in range(1 + (rng.random() < weather.copies)):
-            delay_s = rng.expovariate(1 / weather.delay_s)
+            delay_s = rng.expovariate(1 / self._mean_s(sender, to))
             if rng.random() < weather.late:
                 delay_s += rng.uniform(0, weather.late_s_max)
             self._clockwork.after(delay_s, lambda: self._deliver(sender, to, message))
+
+    def _mean_s(self, sender: NodeId, to: NodeId) -> float:
+        luck = self._luck.setdefault((sender, to), self._rng.random())
+        delays_s = self.weather.delays_s
+        return delays_s[int(luck * len(delays_s))]

@@ -89,9 +89,7 @@ class Judge:
         if who in self._sure:
             self._sure[who] = float("-inf")
 
-    def _compare(
-        self, lower: tuple[Ballot, int, Value], higher: tuple[Ballot, int, Value]
-    ) -> None:
+    def _compare(self, lower: tuple[Ballot, int, Value], higher: tuple[Ballot, int, Value]) -> None:
         if lower[:2] == higher[:2] and lower[2] != higher[2]:
             self._blame(f"two values under one number: {lower} and {higher}")
         if creation(lower[2]) != creation(higher[2]):

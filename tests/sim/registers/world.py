@@ -14,8 +14,9 @@ from typing import Final
 from mesh.core.ids import NodeId
 from mesh.registers.leases import LeaseTimes, local
 from tests.sim.registers.clockwork import Clockwork, Network, Weather
-from tests.sim.registers.hosts import TICK_S, Disk, Habits, Process, Surroundings
 from tests.sim.registers.judge import Judge
+from tests.sim.registers.process import TICK_S, Process
+from tests.sim.registers.surroundings import Disk, Habits, Surroundings
 
 BAD_S: Final = 40.0
 HEALED_S_MAX: Final = 40.0
@@ -138,7 +139,7 @@ class RegistersWorld:
             copies=rng.choice((0, 0.05, 0.2)),
             late=rng.choice((0, 0.02, 0.1)),
             late_s_max=rng.choice((1, 3 * self.times.voter_s)),
-            delay_s=rng.choice((0.002, 0.02, 0.1)),
+            delays_s=rng.choice(((0.002,), (0.02, 0.1), (0.002, 0.01, 0.5), (0.002, 0.002, 0.8))),
         )
         self._plan_faults()
         self.clockwork.run(BAD_S, self._is_faulty)
@@ -170,6 +171,8 @@ class RegistersWorld:
             self._at(lambda: self._restart(self._any_host()))
         for _ in range(rng.choice((0, 0, 2))):
             self._at(self._restart_all)
+        for _ in range(rng.choice((0, 8, 16))):
+            self._at(self._strike)
 
     def _at(self, act: Callable[[], None]) -> None:
         self.clockwork.after(self.rng.uniform(1, BAD_S), act)
@@ -187,6 +190,25 @@ class RegistersWorld:
                 cut |= {(node, other)} if one_way else {(node, other), (other, node)}
         self.network.cuts |= cut
         self.clockwork.after(seconds, lambda: self.network.cuts.difference_update(cut))
+
+    def _strike(self) -> None:
+        """Stop the owner, or cut it off one way or both, until the voters give it up."""
+        rng = self.rng
+        owners = [h for h in self.hosts.values() if h.process is not None and h.process.is_owner]
+        if not owners:
+            return
+        host, seconds = rng.choice(owners), self.times.voter_s * rng.uniform(0.8, 1.4)
+        others = [node for node in self.nodes if node != host.own]
+        kind = rng.randrange(4)
+        if kind == 0:
+            host.pause(seconds)
+        elif kind == 1:
+            self._restart(host)
+        else:
+            cut = {(host.own, node) for node in others}
+            cut |= {(node, host.own) for node in others} if kind == 2 else set()
+            self.network.cuts |= cut
+            self.clockwork.after(seconds, lambda: self.network.cuts.difference_update(cut))
 
     def _restart(self, host: Host) -> None:
         host.crash()

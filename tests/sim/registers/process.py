@@ -1,25 +1,20 @@
-"""A host: its disk and clock, and the process that votes on a register and asks for it.
+"""A process of a host, which votes on a register and asks for it.
 
-What a process sends leaves in order, after everything it was to store before; a crash takes what waits.
 A process asks for the register until it knows the end of it: it creates it, claims it, renews, writes down
 how far it is, and writes its result. All of that goes through the machines of `mesh.registers`.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from mesh.core.ballot import NO_BALLOT, Ballot
 from mesh.core.ids import NodeId
-from mesh.registers.leases import LeaseTimes
 from mesh.registers.numbers import Numbers
 from mesh.registers.proposal import Chosen, Proposal, Reason, Refused
-from mesh.registers.record import Record
 from mesh.registers.trust import Hold, Trust
-from mesh.registers.voter import Store, Voter
+from mesh.registers.voter import Store
 from mesh.registers.writer import Writer
 from mesh.wire.register_messages import (
     Accept,
@@ -35,117 +30,13 @@ from mesh.wire.register_messages import (
     Standing,
     Value,
 )
-from tests.sim.registers.judge import Judge
+from tests.sim.registers.surroundings import Outbox, Surroundings
 
 KEY: Final = b"register"
 EPOCH: Final = 1
 TICK_S: Final = 0.1
 PATIENCE_S: Final = 2.0
 """So long a proposal may take before its asker tries another ballot."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Habits:
-    """The machines of a host, and what it does around them; the defaults are right."""
-
-    voter: type[Voter] = Voter
-    proposal: type[Proposal] = Proposal
-    trust: type[Trust] = Trust
-    times: LeaseTimes | None = None
-    remembers: bool = True
-    """A process reads its voter's records when it starts."""
-
-    answers_wait: bool = True
-    heeds_hold: bool = True
-    rounds_differ: bool = True
-    keeps_numbers: bool = True
-    """Numbers that were set aside are not used by the next session."""
-
-    asks_roster: bool = True
-    """Voters are those of the roster, not the first three of whom it sees alive."""
-
-    counts_majority: bool = True
-    """A renewal needs a majority."""
-
-    first_alone: bool = True
-    """Nobody but the first voter creates without asking."""
-
-
-@dataclass(slots=True)
-class Disk:
-    """What survives a crash."""
-
-    records: dict[bytes, Record] = field(default_factory=dict)
-    set_aside: int = 0
-    boot: int = 0
-
-
-@dataclass(slots=True, kw_only=True)
-class Surroundings:
-    """What a process lives with."""
-
-    own: NodeId
-    roster: tuple[NodeId, ...]
-    all: tuple[NodeId, ...]
-    times: LeaseTimes
-    habits: Habits
-    disk: Disk
-    judge: Judge
-    rng: random.Random
-    clock: Callable[[], float]
-    """The host's own."""
-
-    true_time: Callable[[float], float]
-    """Of a moment of the host's clock."""
-
-    send: Callable[[NodeId, object], None]
-    later: Callable[[float, Callable[[], None]], None]
-
-
-class Outbox:
-    """Stores and messages of a process, in order."""
-
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
-        self._waiting: list[tuple[NodeId, object] | Store | int] = []
-        self._is_committing = False
-        self.is_closed = False
-
-    def put(self, *items: tuple[NodeId, object] | Store | int) -> None:
-        """Store records and set numbers aside, and send what follows when that is durable."""
-        for item in items:
-            if isinstance(item, tuple) and not self._around.habits.answers_wait:
-                self._around.send(*item)
-            else:
-                self._waiting.append(item)
-        self._go_on()
-
-    def _go_on(self) -> None:
-        if self._is_committing:
-            return
-        while self._waiting and isinstance(self._waiting[0], tuple):
-            self._around.send(*self._waiting.pop(0))
-        if self._waiting:
-            self._is_committing = True
-            rng, count = self._around.rng, len(self._waiting)
-            takes_s = rng.expovariate(200) + (rng.random() < 0.02) * rng.uniform(0, 2)
-            self._around.later(takes_s, lambda: self._commit(count))
-
-    def _commit(self, count: int) -> None:
-        if self.is_closed:
-            return
-        done, self._waiting = self._waiting[:count], self._waiting[count:]
-        self._is_committing = False
-        for item in done:
-            if isinstance(item, Store):
-                self._around.disk.records[item.key] = item.record
-                self._around.judge.committed(self._around.own, item.record)
-            elif isinstance(item, int):
-                self._around.disk.set_aside = item
-        for item in done:
-            if isinstance(item, tuple):
-                self._around.send(*item)
-        self._go_on()
 
 
 class Process:
@@ -177,6 +68,10 @@ class Process:
     @property
     def who(self) -> tuple[NodeId, int]:
         return self._around.own, self.boot
+
+    @property
+    def is_owner(self) -> bool:
+        return self._trust is not None
 
     def handle(self, sender: NodeId, message: object) -> None:
         """Take a message: a request for the voter, or an answer for the asker."""
@@ -286,7 +181,7 @@ class Process:
             return
         self._proposal, result = None, proposal.result
         if isinstance(result, Refused):
-            self._next_ask = now + self._rng.uniform(0.05, 0.6)
+            self._next_ask = now + self._rng.uniform(0.02, 0.3)
             if result.above != NO_BALLOT:
                 self._above = max(self._above, result.above.n)
             if result.reason is Reason.UNCHANGED:
@@ -329,7 +224,9 @@ class Process:
             self._forget_lease()
             return
         if hold is Hold.SURE:
-            around.judge.sure(around.true_time(now), self.who, trust.token, around.true_time(trust.trusted_until))
+            around.judge.sure(
+                around.true_time(now), self.who, trust.token, around.true_time(trust.trusted_until)
+            )
         if not self._is_granted and (hold is Hold.SURE or not around.habits.heeds_hold):
             self._is_granted = True
             around.judge.granted(self.who, trust.token)
@@ -386,7 +283,9 @@ class Process:
             trust.outbid(higher)
         self._notice(now)
 
-    def _send(self, sent: list[tuple[NodeId, Prepare | Accept]] | list[tuple[NodeId, Accept]]) -> None:
+    def _send(
+        self, sent: list[tuple[NodeId, Prepare | Accept]] | list[tuple[NodeId, Accept]]
+    ) -> None:
         self.outbox.put(*((to, message) for to, message in sent))
 
 
