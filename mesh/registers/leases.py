@@ -13,6 +13,7 @@ Source: [Leases]; the owner's time counted from before it asks is our own readin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 from mesh.errors import ConfigError
 
@@ -42,6 +43,10 @@ class LeaseTimes:
         Raises:
             ConfigError: names the relation that does not hold.
         """
+        for name in ("renew_s", "owner_s", "voter_s", "grace_s", "rho"):
+            value = getattr(self, name)
+            if not isfinite(value):  # else it would pass comparisons that it does not meet
+                raise ConfigError(f"lease {name}: a finite number is expected, found {value}")
         if not 0 < self.rho < 0.5:
             raise ConfigError(
                 f"lease rho: more than 0 and less than 0.5 is expected, found {self.rho}"

@@ -86,6 +86,9 @@ Sent: TypeAlias = list[tuple[NodeId, Prepare | Accept]]
 RESEND_S: Final = 0.25
 """A voter that has not answered is asked again after this, then after twice as long each time."""
 
+RESEND_S_MAX: Final = 2.0
+"""But after no longer than this: whoever can be reached again is asked soon, however long it could not be."""
+
 
 def majority(count: int) -> int:
     """Return how many of `count` voters are one."""
@@ -148,13 +151,16 @@ class Proposal:
         return None if self.result is not None else self._resend_at
 
     def handle_timeout(self, now: float) -> Sent:
-        """Ask again those that have not answered; where somebody refused, and the rest are silent, give up."""
+        """Ask again those that have not answered, and those where another's lease lived: it may have lapsed.
+
+        Where somebody is known to refuse for good, and the rest are silent, give up: a higher ballot may pass.
+        """
         if self.result is not None or self._resend_at is None or now < self._resend_at:
             return []
-        if self._refusals:
+        if not all(isinstance(one, Leased) for one in self._refusals.values()):
             self.result = self._refused()
             return []
-        self._resend_s *= 2
+        self._resend_s = min(2 * self._resend_s, RESEND_S_MAX)
         self._resend_at = now + self._resend_s
         request: Prepare | Accept = self._accept or Prepare(self.key, self.ballot, self._boot)
         heard = self._accepted if self._accept is not None else self._promised.keys()
@@ -202,9 +208,18 @@ class Proposal:
         if self._accept is not None and len(self._accepted) >= majority(len(self._voters)):
             self.result = Chosen(self._accept.value, self.ballot, self._sent_at, self._is_found)
 
+    def _is_about_prepare(self, answer: Leased | Outbid | WrongEpoch) -> bool:
+        """Say whether this refused the prepare, though it is the accept that is waited for.
+
+        A lease is in no accept's way, and who has promised just this ballot would accept it.
+        """
+        if self._accept is None or isinstance(answer, WrongEpoch):
+            return False
+        return isinstance(answer, Leased) or answer.promised == self.ballot
+
     def _on_refusal(self, sender: NodeId, answer: Leased | Outbid | WrongEpoch) -> None:
         has_answered = self._accepted if self._accept is not None else self._promised
-        if sender in has_answered:
+        if sender in has_answered or self._is_about_prepare(answer):
             return  # a copy that comes late
         self._refusals[sender] = answer
         if len(self._voters) - len(self._refusals) < majority(len(self._voters)):

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mesh.core.ballot import NO_BALLOT
 from mesh.core.ids import NodeId
-from mesh.registers.proposal import RESEND_S, majority
+from mesh.registers.proposal import RESEND_S, RESEND_S_MAX, majority
 from mesh.wire.register_messages import Answer, Held, Read, Value, WrongEpoch
 
 
@@ -50,8 +51,9 @@ class Reading:
         """Take an answer; then look at `result`, or at `epoch`."""
         if self.result is not None or sender not in self._voters:
             return
-        if isinstance(answer, WrongEpoch) and answer.key == self._read.key:
-            self.epoch = max(answer.epoch, self.epoch or 0)
+        if isinstance(answer, WrongEpoch):
+            if self._is_about_this(answer):
+                self.epoch = max(answer.epoch, self.epoch or 0)
             return
         if not isinstance(answer, Held):
             return
@@ -68,6 +70,11 @@ class Reading:
         known = sum(one.value is not None for one in answers)
         self.result = Seen(latest.value, same >= enough, known >= enough)
 
+    def _is_about_this(self, answer: WrongEpoch) -> bool:
+        """Say whether it refuses this read: prepares name their ballot, reads before this one may have an older epoch."""
+        is_of_a_read = (answer.key, answer.ballot) == (self._read.key, NO_BALLOT)
+        return is_of_a_read and answer.epoch != self._read.epoch
+
     def next_deadline(self) -> float | None:
         """Return when those that have not answered are to be asked again."""
         return None if self.result is not None else self._resend_at
@@ -76,6 +83,6 @@ class Reading:
         """Ask those again that have not answered."""
         if self.result is not None or self._resend_at is None or now < self._resend_at:
             return []
-        self._resend_s *= 2
+        self._resend_s = min(2 * self._resend_s, RESEND_S_MAX)
         self._resend_at = now + self._resend_s
         return [(voter, self._read) for voter in self._voters if voter not in self._held]

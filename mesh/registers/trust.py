@@ -8,6 +8,9 @@ A round of renewals is trusted from before it was sent, and only when a majority
 has answered it. Rounds overlap: an answer counts for the round it names, and late answers do no harm. An
 owner that was granted its lease too late to trust it begins in doubt, and renews before it starts anything.
 
+Whoever asks under a new ballot has given up what it held under an old one. Its own lease is not in its way, so
+it may be promised while it trusts; a voter that restarts then arms no lease, and promises the next who asks.
+
 Source: our own.
 """
 

@@ -10,7 +10,8 @@
             └─ a higher ballot was accepted ► lost
 
 What changes a record is returned as `Store` before the answer that depends on it: the answer leaves when
-the store is durable. A refused claimant leaves nothing behind: else whoever asks and fails could keep an
+the store is durable. So does every later answer, though it stores nothing itself: to a copy of what is being
+stored, or to a renewal of it, it would tell of a record that a crash may still undo. A refused claimant leaves nothing behind: else whoever asks and fails could keep an
 owner from renewing. A lease that ran out revives by a late renewal, as long as nobody was promised since.
 
 A voter that starts again arms every accepted lease in full: it cannot know how much of it was left.
@@ -84,10 +85,10 @@ class Voter:
         *,
         epoch: int,
         sealed: int = 0,
-        now: float = 0.0,
+        now: float,
         records: Iterable[tuple[bytes, Record]] = (),
     ) -> None:
-        """Start, or start again with what was stored; epoch 0: it votes in none."""
+        """Start, or start again with what was stored: leases are armed from `now` on; epoch 0: it votes in none."""
         self._own_id = own_id
         self._times = times
         self.epoch = epoch

@@ -11,15 +11,12 @@ Source: our own.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from mesh.core.ballot import NO_BALLOT, Ballot
 from mesh.core.ids import NodeId
-from mesh.registers.proposal import majority
-from mesh.wire.register_messages import Accept, Accepted, Answer, Outbid, Value
-
-RESEND_S: Final = 0.25
-RESEND_S_MAX: Final = 2.0
+from mesh.errors import LocalProtocolError
+from mesh.registers.proposal import RESEND_S, RESEND_S_MAX, majority
+from mesh.wire.register_messages import Accept, Accepted, Answer, Outbid, Standing, Value
 
 
 class Writer:
@@ -51,7 +48,15 @@ class Writer:
     def write(
         self, now: float, value: Value, epoch: int, voters: Iterable[NodeId]
     ) -> list[tuple[NodeId, Accept]]:
-        """Write a value in place of the one before; nothing is sent by a writer that is fenced off."""
+        """Write a value in place of the one before; nothing is sent by a writer that is fenced off.
+
+        Raises:
+            LocalProtocolError: a final value was written: no voter would refuse to lose it; nothing is sent.
+        """
+        if self._latest is not None and self._latest.value.standing is Standing.FINAL:
+            raise LocalProtocolError(
+                f"nothing is expected after a final value, found a write of a value {value.standing.name}"
+            )
         if self.fenced_by != NO_BALLOT:
             return []
         self.seq += 1

@@ -81,7 +81,11 @@ class Accept:
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """'I still hold these.' `round` is the asker's own number of this round, answered as it is."""
+    """'I still hold these.' `round` is the asker's own number of this round, answered as it is.
+
+    No two rounds of a node have one number, whatever their session: the answer names neither the session nor
+    the leases, and one that comes late, from before a restart, would renew what it was not about.
+    """
 
     epoch: int
     round: int
@@ -95,7 +99,7 @@ class Read:
     key: bytes
     epoch: int
     tag: int
-    """The asker's own, answered as it is."""
+    """The asker's own, answered as it is; like a round's number, no other read of this node has it."""
 
 
 # What a voter answers.

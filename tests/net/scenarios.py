@@ -41,8 +41,24 @@ class Form:
     """How long the views must stay equal before the mesh counts as healed."""
 
 
-SHORT = Form(profile="local", fault_s=10.0, refused_s=10.0, long_cut_s=10.0, loss_s=10.0, lived_s=12.0, hold_s=2.0)
-LONG = Form(profile="lan", fault_s=30.0, refused_s=60.0, long_cut_s=120.0, loss_s=60.0, lived_s=15.0, hold_s=8.0)
+SHORT = Form(
+    profile="local",
+    fault_s=10.0,
+    refused_s=10.0,
+    long_cut_s=10.0,
+    loss_s=10.0,
+    lived_s=12.0,
+    hold_s=2.0,
+)
+LONG = Form(
+    profile="lan",
+    fault_s=30.0,
+    refused_s=60.0,
+    long_cut_s=120.0,
+    loss_s=60.0,
+    lived_s=15.0,
+    hold_s=8.0,
+)
 
 
 class Outcome(NamedTuple):

@@ -76,7 +76,9 @@ def test_an_fsync_that_fails_is_never_reported_as_committed(tmp_path: Path, when
     done = scribes.run(*argv, *scribes.command_of(path, 1000))
     said = scribes.read(done.stdout)
     trace_text = (tmp_path / "trace").read_text()
-    fine = [line for line in trace_text.splitlines() if re.search(r"fdatasync(\(| resumed).*= 0", line)]
+    fine = [
+        line for line in trace_text.splitlines() if re.search(r"fdatasync(\(| resumed).*= 0", line)
+    ]
     assert len(fine) == when - 1, "the fault comes once the scribe writes"
     assert said.failure == "StoreDiskError", done.stderr
     assert "a disk that works is expected" in said.reason

@@ -50,7 +50,7 @@ class World:
     """Askers and voters; whom a message reaches is up to `reaches`."""
 
     def __init__(self) -> None:
-        self.voters = {voter: Voter(voter, TIMES, epoch=1) for voter in VOTERS}
+        self.voters = {voter: Voter(voter, TIMES, epoch=1, now=0.0) for voter in VOTERS}
         self.roster = Roster(1, VOTERS)
         self.askers = {node: self._asker(node) for node in (ME, OTHER)}
         self.now = 0.0

@@ -65,7 +65,7 @@ def entry(n: int, *, seq: int = 0, promised: int | None = None, is_live: bool = 
 
 
 def voter(own_id: NodeId, epoch: int = 1) -> Voter:
-    return Voter(own_id, TIMES, epoch=epoch)
+    return Voter(own_id, TIMES, epoch=epoch, now=0.0)
 
 
 def holding(own_id: NodeId, value: Value = OPEN, n: int = 5) -> Voter:
@@ -101,7 +101,12 @@ def test_voter_that_sealed_votes_no_more_in_that_epoch() -> None:
 
 def test_seal_survives_a_restart() -> None:
     found = Voter(
-        A, TIMES, epoch=0, sealed=1, records=[(b"k", Record(ballot(5), ballot(5), 0, OPEN))]
+        A,
+        TIMES,
+        epoch=0,
+        sealed=1,
+        now=0.0,
+        records=[(b"k", Record(ballot(5), ballot(5), 0, OPEN))],
     )
     assert found.seal(0.0, Seal(1)) == [Sealed(1, 1)]
     (answer,) = found.handle(0.0, Prepare(b"k", ballot(9), 1))

@@ -30,7 +30,7 @@ class World:
 
     def __init__(self, count: int = 1) -> None:
         self.holder = Leaseholder(TIMES, random.Random(1))
-        self.voters = {voter: Voter(voter, TIMES, epoch=1) for voter in VOTERS}
+        self.voters = {voter: Voter(voter, TIMES, epoch=1, now=0.0) for voter in VOTERS}
         self.changes: list[Held] = []
         for number in range(count):
             self.grant(b"k%d" % number)
