@@ -334,8 +334,10 @@ def test_where_one_is_outbid_for_good_and_the_rest_are_silent_it_gives_up_and_sa
     proposal = _asked()
     proposal.handle(0, A, _promised())
     proposal.handle(0, B, _outbid())
-    assert proposal.result is None
+    assert proposal.handle_timeout(RESEND_S - 0.01) == []
+    assert proposal.next_deadline() == RESEND_S
     assert proposal.handle_timeout(RESEND_S) == []
+    assert proposal.next_deadline() is None
     assert isinstance(proposal.result, Refused)
     assert proposal.result.reason is Reason.OUTBID
     assert proposal.result.above > OWN
