@@ -116,10 +116,7 @@ class Swim:
         config, table, news, outbox = self._config, self.table, self._news, self._outbox
         self.riders = news.riders  # rumours, for what the node sends beside membership
         self._vigil = Vigil(
-            config=config,
-            table=table,
-            rumours=self.rumours,
-            detector=self._detector,
+            config=config, table=table, rumours=self.rumours, detector=self._detector
         )
         self._gossip = Gossip(config=config, table=table, news=news, outbox=outbox, rng=rng)
         self._sync = Sync(
