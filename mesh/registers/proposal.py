@@ -47,7 +47,7 @@ class Reason(Enum):
     OUTBID = "outbid"
     WRONG_EPOCH = "wrong epoch"
     UNCHANGED = "unchanged"
-    """`change` had nothing to write; `Refused.found` is what it was shown."""
+    """`change` had nothing to write; `Refused.found` is what it was shown, which may not be chosen: tell nobody of it."""
 
 
 @dataclass(frozen=True, slots=True)

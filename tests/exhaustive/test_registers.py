@@ -1,4 +1,22 @@
-"""Every schedule of the small scenarios holds, and every rule that is dropped is missed in one of them."""
+"""Every schedule of the small scenarios holds, and every rule that is dropped is missed in one of them.
+
+When last explored to the end (states, then seconds of one core):
+
+    two claimants, one ballot each                                     21,039    0.8
+    two claimants, commits that take time                              14,202    0.7
+    a claimant claims again what it has, then another claims           48,987    2.3
+    created by its first voter and by another, and claimed              7,232    0.3
+    two claimants that renew, commits that take time                  158,999    5
+    two claimants, two rounds of renewals                             220,527    8
+    two claimants, two ballots each                                   670,656   29
+    a claimant restarts, then another claims                          513,453   24
+    a claimant restarts, its end is proved                            275,974    8
+    a claimant restarts, beside two others                            750,912   32
+    created by its first voter and by another, and claimed by two     218,965    8
+
+Not here: changes of the roster, refusals (an asker may give up at any time instead), messages sent again
+(each may be read again at any time anyway), doubt that ends as lost, and clocks beyond their bounds.
+"""
 
 import pytest
 
