@@ -126,7 +126,9 @@ class Asker:
         self._questions: dict[int, _Question] = {}
         self._by_ballot: dict[tuple[bytes, Ballot], int] = {}
         self._timers: Timers[int] = Timers()
-        self._last = 0
+        self._last = (
+            boot << 32
+        )  # no answer to another session's question is taken for one to its own
 
     def __len__(self) -> int:
         return len(self._questions)

@@ -48,11 +48,12 @@ class _Lease:
 class Leaseholder:
     """Renews what this node owns, and says what it may do with it."""
 
-    def __init__(self, times: LeaseTimes, rng: random.Random) -> None:
+    def __init__(self, times: LeaseTimes, boot: int, rng: random.Random) -> None:
+        """Begin a session; `boot` is its number, so that no answer to another session's rounds is taken for one to its own."""
         self._times = times
         self._rng = rng
         self._leases: dict[bytes, _Lease] = {}
-        self._round = 0
+        self._round = boot << 32
         self._asked: dict[tuple[int, NodeId, int], tuple[bytes, ...]] = {}  # by round, voter, epoch
         self._renew_at: float | None = None
 
@@ -117,6 +118,7 @@ class Leaseholder:
         keys = self._asked.get((answer.round, sender, answer.epoch))
         if keys is None:
             return []
+        changes = self._changes(now, keys)  # what time has taken, no answer brings back
         for place in answer.renewed:
             lease = self._leases.get(keys[place]) if place < len(keys) else None
             if lease is not None:
@@ -125,7 +127,7 @@ class Leaseholder:
             lease = self._leases.get(keys[place]) if place < len(keys) else None
             if lease is not None and sender in lease.voters:
                 lease.trust.outbid(ballot)
-        return self._changes(now, keys)
+        return changes + self._changes(now, keys)
 
     def next_deadline(self) -> float | None:
         """Return when a round is due, or a lease changes by itself. O(leases)."""

@@ -207,7 +207,7 @@ def _unpack_seconds(raw: Any) -> float:  # noqa: ANN401 - comes from msgpack
 key_form = s.blob(KEY_BYTES_MAX)
 epoch_form = s.uint(32)
 _seq = s.uint(32)
-_tag = s.uint(48)
+_tag = s.uint(64)
 ballot_form = s.Field(_pack_ballot, _unpack_ballot)
 _owner = s.struct(Owner, ("node_id", s.nonzero(64)), ("boot", s.uint(48)))
 value_form = s.struct(

@@ -108,7 +108,6 @@ SLOW_COMMITS_RENEWED = Scenario(
 TWO_CLAIMS_EACH = Scenario(
     name="two claimants, two ballots each",
     turns=(Turn(1, P0), Turn(2, P1), Turn(3, P0), Turn(4, P1)),
-    restarts=False,
 )
 CLAIMS_AGAIN = Scenario(
     name="a claimant claims again what it has, then another claims",
@@ -118,19 +117,16 @@ RETURNS = Scenario(
     name="a claimant restarts, then another claims",
     turns=(Turn(1, P0), Turn(2, P0, boot=2), Turn(3, P1)),
     renewals=1,
-    restarts=False,
 )
-RETURNS_TO_RENEW = replace(RETURNS, completes=False)
+RETURNS_TO_RENEW = replace(RETURNS, completes=False, restarts=False)
 SLOW_RENEWALS = replace(SLOW_COMMITS_RENEWED, completes=False)
 RETURNS_AMONG_THREE = Scenario(
     name="a claimant restarts, beside two others",
     turns=(Turn(1, P0), Turn(2, P1), Turn(3, P0, boot=2), Turn(4, P2)),
-    restarts=False,
 )
 PROVED = Scenario(
     name="a claimant restarts, its end is proved",
     turns=(Turn(1, P0), Turn(2, P0, boot=2), Turn(3, P1)),
-    restarts=False,
     proofs=True,
 )
 CREATED_TWICE = Scenario(

@@ -8,10 +8,10 @@ When last explored to the end (states, then seconds of one core):
     created by its first voter and by another, and claimed              7,232    0.3
     two claimants that renew, commits that take time                  158,999    5
     two claimants, two rounds of renewals                             220,527    8
-    two claimants, two ballots each                                   670,656   29
-    a claimant restarts, then another claims                          513,453   24
-    a claimant restarts, its end is proved                            275,974    8
-    a claimant restarts, beside two others                            750,912   32
+    two claimants, two ballots each                                   724,554   34
+    a claimant restarts, then another claims                          626,330   30
+    a claimant restarts, its end is proved                            332,585   11
+    a claimant restarts, beside two others                            750,912   34
     created by its first voter and by another, and claimed by two     218,965    8
 
 Not here: changes of the roster, refusals (an asker may give up at any time instead), messages sent again

@@ -18,6 +18,7 @@ from mesh.wire.register_messages import Accept, Owner, Prepare, Renew, Renewed, 
 A, B, C, ME, OTHER = (NodeId(number) for number in (1, 2, 3, 9, 8))
 VOTERS = (A, B, C)
 TIMES = lan()
+BOOT = 7
 OWNED = Value(Standing.LEASED, b"runs", Owner(ME, 1))
 
 
@@ -29,7 +30,7 @@ class World:
     """A node and three voters that hold what it owns."""
 
     def __init__(self, count: int = 1) -> None:
-        self.holder = Leaseholder(TIMES, random.Random(1))
+        self.holder = Leaseholder(TIMES, BOOT, random.Random(1))
         self.voters = {voter: Voter(voter, TIMES, epoch=1, now=0.0) for voter in VOTERS}
         self.changes: list[Held] = []
         for number in range(count):
@@ -181,6 +182,25 @@ def test_voters_of_another_epoch_are_asked_as_soon_as_they_are_known() -> None:
     world.holder.move(3.0, 2, {b"k0": VOTERS, b"unknown": VOTERS})
     world.round_at(3.0, A, B)
     assert world.holder.trusted_until(b"k0") == 3.0 + TIMES.owner_s
+
+
+def test_rounds_of_one_session_are_never_those_of_another() -> None:
+    rounds = []
+    for boot in (BOOT, BOOT + 1):
+        world = World()
+        world.holder = Leaseholder(TIMES, boot, random.Random(1))
+        world.grant(b"k")
+        rounds.append({request.round for _, request in world.due(TIMES.renew_s)})
+    assert not rounds[0] & rounds[1]
+    assert min(rounds[1]) > max(rounds[0])
+
+
+def test_answer_that_comes_after_all_was_given_up_brings_nothing_back() -> None:
+    world = World()
+    sent = world.due(TIMES.owner_s)
+    until = TIMES.owner_s + TIMES.voter_s + TIMES.grace_s
+    world.answer(until + 1, sent, *VOTERS)  # nobody asked for the time meanwhile
+    assert world.holds() == [Hold.DOUBT, Hold.LOST]
 
 
 def test_answers_that_nobody_asked_for_change_nothing() -> None:

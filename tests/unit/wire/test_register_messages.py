@@ -17,6 +17,7 @@ from mesh.wire.schema import Field
 
 u32 = st.integers(0, (1 << 32) - 1)
 u48 = st.integers(0, (1 << 48) - 1)
+u64 = st.integers(0, (1 << 64) - 1)
 keys = st.binary(max_size=rm.KEY_BYTES_MAX)
 ballots = st.builds(
     Ballot, u32, u32, st.integers(0, N_MAX), st.integers(0, (1 << 64) - 1).map(NodeId)
@@ -36,7 +37,7 @@ voters = st.sets(st.integers(1, (1 << 64) - 1).map(NodeId), min_size=1, max_size
 messages = st.one_of(
     st.builds(rm.Prepare, keys, ballots, u48),
     st.builds(rm.Accept, keys, u32, ballots, u32, values),
-    st.builds(rm.Renew, u32, u48, pairs),
+    st.builds(rm.Renew, u32, u64, pairs),
     st.builds(rm.Read, keys, u32, u48),
     st.builds(rm.Promised, keys, ballots, ballots, u32, st.none() | values),
     st.builds(rm.Accepted, keys, u32, ballots, u32),
