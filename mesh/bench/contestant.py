@@ -71,7 +71,11 @@ class Contestant(ABC):
 
     @abstractmethod
     def pid(self, member: str) -> int:
-        """Return the process that is to be signalled, measured and killed."""
+        """Return the process that is to be signalled and killed."""
+
+    def processes(self, member: str) -> tuple[int, ...]:
+        """Return all processes that a member consists of: what it costs is their sum."""
+        return (self.pid(member),)
 
     @abstractmethod
     def last_words(self, member: str) -> str | None:

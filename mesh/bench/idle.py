@@ -1,5 +1,6 @@
 """What members cost while nothing happens, read from the kernel (Linux) and from their own counters.
 
+What a member costs is what all its processes cost: of Mesh, the node and its guardian.
 PSS is the memory that would be freed if the process ended: shared pages divided by who shares them.
 All contestants are read over the same time, so that a busy host is equally busy for all.
 """
@@ -37,6 +38,16 @@ def usage(pid: int) -> Usage:
     return Usage(cpu_ns, rollup["Rss"], rollup["Pss"])
 
 
+def whole_usage(contestant: Contestant, member: str) -> Usage:
+    """Read what all processes of a member use together."""
+    parts = [usage(pid) for pid in contestant.processes(member)]
+    return Usage(
+        sum(part.cpu_ns for part in parts),
+        sum(part.rss_mib for part in parts),
+        sum(part.pss_mib for part in parts),
+    )
+
+
 def memory_of(rollup: str) -> dict[str, float]:
     """Return the sizes in a /proc/PID/smaps_rollup, in MiB."""
     pairs = (line.split(":", 1) for line in rollup.splitlines()[1:])
@@ -56,12 +67,12 @@ def measure_idle(
     for one in contestants:
         one.begin_traffic()
     start_s = time.monotonic()
-    before = {one.name: [usage(one.pid(member)) for member in one.members] for one in contestants}
+    before = {one.name: [whole_usage(one, member) for member in one.members] for one in contestants}
     while (passed_s := time.monotonic() - start_s) < seconds:
         tick(passed_s)
         time.sleep(min(SLICE_S, seconds - passed_s))
     took_s = time.monotonic() - start_s
-    after = {one.name: [usage(one.pid(member)) for member in one.members] for one in contestants}
+    after = {one.name: [whole_usage(one, member) for member in one.members] for one in contestants}
     found = {}
     for one in contestants:
         pairs = zip(before[one.name], after[one.name], strict=True)

@@ -67,8 +67,10 @@ KEEPS_ORPHANS: Final = 1
 LEFT_UNKNOWN: Final = 0xFFFFFFFF
 """In CLEARED: nobody could find out whether anything is left."""
 
-
 FD_VARIABLE: Final = "MESH_GUARDIAN_FD"
+ALONE_VARIABLE: Final = "MESH_GUARDIAN_MISSING"
+"""In the environment of a node that has to do without a guardian: why."""
+
 MARK_VARIABLE: Final = "MESH_GUARDIAN"
 """In the environment of the node and of all its work: whose work it is, as `pid.start` of the guardian."""
 

@@ -5,6 +5,7 @@
     DIR/keys          the key ring that this node shares with the others, if there is one
     DIR/members       JSON: members of the mesh, to ask when the node returns
     DIR/control.sock  where `mesh` commands reach the node
+    DIR/guardian      what the guardian writes down of the work that runs, to be cleared away after a crash
     DIR/log           what the node says while a screen has the terminal
 
 Identity is the disk: the id is drawn once, and each start takes a greater boot number. Both are
@@ -44,6 +45,8 @@ _OURS: Final = frozenset(
         "keys",
         "keys.new",
         "control.sock",
+        "guardian",
+        "guardian.new",
         "log",
     }
 )
