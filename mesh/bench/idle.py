@@ -1,6 +1,6 @@
 """What members cost while nothing happens, read from the kernel (Linux) and from their own counters.
 
-What a member costs is what all its processes cost: of Mesh, the node and its guardian.
+What a member costs is what its process costs and, of Mesh, that of its guardian.
 PSS is the memory that would be freed if the process ended: shared pages divided by who shares them.
 All contestants are read over the same time, so that a busy host is equally busy for all.
 """
@@ -39,8 +39,8 @@ def usage(pid: int) -> Usage:
 
 
 def whole_usage(contestant: Contestant, member: str) -> Usage:
-    """Read what all processes of a member use together."""
-    parts = [usage(pid) for pid in contestant.processes(member)]
+    """Read what a member and its guardian, if it has one, use together."""
+    parts = [usage(pid) for pid in {contestant.pid(member), contestant.pids[member]}]
     return Usage(
         sum(part.cpu_ns for part in parts),
         sum(part.rss_mib for part in parts),

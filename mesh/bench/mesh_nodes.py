@@ -100,11 +100,6 @@ class MeshNodes(Contestant):
         """Return the node's own process: its guardian is neither paused nor killed."""
         return self._fleet.nodes[member].pid
 
-    def processes(self, member: str) -> tuple[int, ...]:
-        """Return the node's process and its guardian's."""
-        node = self._fleet.nodes[member]
-        return tuple(dict.fromkeys((node.pid, node.outer_pid)))
-
     def last_words(self, member: str) -> str | None:
         """Return the end of the log of a node that has ended."""
         node = self._fleet.nodes[member]

@@ -93,17 +93,7 @@ def add_commands(commands: Commands) -> None:
         default=0,
         help="found a mesh once N nodes that were given the same seeds have met",
     )
-    join.add_argument(
-        "--headless", action="store_true", help="log lines instead of the screen, on a terminal too"
-    )
-    join.add_argument(
-        "--no-guardian",
-        action="store_true",
-        help=(
-            "one process instead of two; what commands have started in the background then outlives a node that is "
-            "killed, and nobody clears it away"
-        ),
-    )
+    _add_processes(join)
     leave = add_command(commands, "leave", run_leave, "let this host's node leave and stop")
     leave.add_argument(
         "--force",
@@ -164,6 +154,21 @@ def _add_offers(join: Parser) -> None:
         join.add_argument(
             flag, metavar=metavar, type=reader, action="append", default=[], help=text
         )
+
+
+def _add_processes(join: Parser) -> None:
+    """Add what stands beside the node: its screen, its guardian."""
+    join.add_argument(
+        "--headless", action="store_true", help="log lines instead of the screen, on a terminal too"
+    )
+    join.add_argument(
+        "--no-guardian",
+        action="store_true",
+        help=(
+            "one process instead of two; what commands have started in the background then outlives a node that is "
+            "killed, and nobody clears it away"
+        ),
+    )
 
 
 def run_join(options: argparse.Namespace) -> int:

@@ -185,7 +185,7 @@ class Agent:
                 resolver = Resolver(nursery, driver.handle_resolved, say, reach)
                 guard = Guard(self._guardian, say)
                 executor = Executor(nursery, driver.handle_process, guard)
-                stack.callback(guard.close)
+                stack.callback(guard.close)  # after all commands are killed
                 stack.callback(executor.kill_all)
                 driver.attach(
                     Hands(
@@ -204,8 +204,7 @@ class Agent:
                     )
                 )
                 counters += (asker.counters, control.counters)
-                nursery.start_soon(self._heed_guardian, guard)
-                await guard.clear()
+                await self._begin_guarded(nursery, guard)
                 await nursery.start(self._heed_signals)
                 if self._settings.fault_hook:
                     await nursery.start(deafness.heed_signal, say)
@@ -293,6 +292,11 @@ class Agent:
         self._console.show(event)
         self._sealing.note(event.kind)
         whereabouts.note(event)
+
+    async def _begin_guarded(self, nursery: trio.Nursery, guard: Guard) -> None:
+        """Heed the guardian from now on, and have cleared away what the last session left."""
+        nursery.start_soon(self._heed_guardian, guard)
+        await guard.clear()
 
     async def _heed_guardian(self, guard: Guard) -> None:
         await guard.listen()

@@ -125,7 +125,7 @@ class Executor:
         """End a run that nobody guards: it could outlive this node."""
         run = self._runs.get(run_id)
         if run is not None:
-            run.is_refused = True
+            run.is_refused = run.is_stopping = True
             run.kill(signal.SIGKILL)
 
     def kill_all(self) -> None:

@@ -19,7 +19,6 @@ import trio
 from mesh.core.effects import StartProcess
 from mesh.core.process import ProcessEvent, ProcessExit, ProcessOutput
 from mesh.runtime.executor import PIECE_BYTES_MAX, Executor
-from mesh.runtime.guard import Guard
 
 Until: TypeAlias = Callable[[Callable[[], bool]], Awaitable[None]]
 
@@ -27,10 +26,8 @@ Until: TypeAlias = Callable[[Callable[[], bool]], Awaitable[None]]
 class Bench:
     """An executor and what it reported. Reads on by itself unless `is_patient`."""
 
-    def __init__(
-        self, nursery: trio.Nursery, *, is_patient: bool = False, guard: Guard | None = None
-    ) -> None:
-        self.executor = Executor(nursery, self._take, guard)
+    def __init__(self, nursery: trio.Nursery, *, is_patient: bool = False) -> None:
+        self.executor = Executor(nursery, self._take)
         self.events: list[ProcessEvent] = []
         self.is_patient = is_patient
         self._more = trio.Event()
@@ -383,51 +380,3 @@ async def test_stopping_or_reading_a_run_that_is_gone_does_nothing() -> None:
         b.executor.stop(99, 1.0)
         b.executor.read(99, 1)
         assert not b.events
-
-
-class Noting(Guard):
-    """A guard that notes what it is asked, and takes or does not take what it is given."""
-
-    def __init__(self, *, takes: bool) -> None:
-        super().__init__(None, lambda _: None)
-        self.notes: list[tuple[str, int]] = []
-        self._takes = takes
-
-    def watch(self, run_id: int, pid: int) -> bool:
-        assert os.getpgid(pid) == pid
-        self.notes.append(("watch", run_id))
-        return self._takes
-
-    def done(self, run_id: int) -> None:
-        self.notes.append(("done", run_id))
-
-
-async def test_a_run_is_guarded_from_its_start_until_it_is_reaped() -> None:
-    async with trio.open_nursery() as nursery:
-        guard = Noting(takes=True)
-        bench = Bench(nursery, guard=guard)
-        bench.shell("exit 3")
-        assert guard.notes == [("watch", 1)]
-        assert await bench.end() == ProcessExit(1, 3)
-        assert guard.notes[1] == ("done", 1)
-
-
-async def test_a_run_that_cannot_be_guarded_is_killed_and_is_the_hosts_fault() -> None:
-    async with trio.open_nursery() as nursery:
-        bench = Bench(nursery, guard=Noting(takes=False))
-        bench.shell("sleep 7001")
-        end = await bench.end()
-        assert (end.exit_code, end.is_host_fault) == (126, True)
-        assert "could not be guarded on this host" in end.error
-
-
-async def test_a_run_that_the_guardian_refuses_later_is_killed_too() -> None:
-    async with trio.open_nursery() as nursery:
-        guard = Noting(takes=True)
-        bench = Bench(nursery, guard=guard)
-        bench.shell("echo on; exec sleep 7001")
-        await bench.said(b"on")
-        guard.on_refused(1)
-        guard.on_refused(2)  # of a run that has ended: nothing happens
-        end = await bench.end()
-        assert (end.exit_code, end.is_host_fault) == (126, True)
