@@ -25,6 +25,7 @@ from mesh.guardian.link import (
     ALONE_VARIABLE,
     DONE,
     FD_VARIABLE,
+    FORWARDED,
     KILLED,
     LEFT_UNKNOWN,
     MARK_VARIABLE,
@@ -110,14 +111,11 @@ class Guardian:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._call("prctl", _PR_SET_NAME, b"mesh-guardian", 0, 0, 0)
         self._call("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        signal.signal(
-            signal.SIGCHLD, signal.SIG_DFL
-        )  # ignored, children would vanish without a word
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else children vanish without a word
         self._mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
         mask = struct.pack("@L", sum(1 << (number - 1) for number in _HANDLED))
-        self._signals = self._call(
-            "signalfd", -1, mask.ljust(_SIGSET_BYTES, b"\0"), _CLOEXEC_NONBLOCK
-        )
+        mask = mask.ljust(_SIGSET_BYTES, b"\0")
+        self._signals = self._call("signalfd", -1, mask, _CLOEXEC_NONBLOCK)
         self._timer = self._call("timerfd_create", time.CLOCK_BOOTTIME, _CLOEXEC_NONBLOCK)
         self._link, self._far_link = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         self._link.setblocking(False)
@@ -258,6 +256,9 @@ class Guardian:
             elif not (
                 number in _FROM_TERMINAL and code == _FROM_KERNEL and self._shares_terminal()
             ):
+                # Said first: who signals the whole group, or service, reaches the node twice.
+                self._answers[_CLEARED_KEY - number] = encode_run_id(FORWARDED, number)
+                self._send_answers()
                 os.kill(self._work.node, number)
 
     def _shares_terminal(self) -> bool:

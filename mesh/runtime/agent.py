@@ -205,7 +205,7 @@ class Agent:
                 )
                 counters += (asker.counters, control.counters)
                 await self._begin_guarded(nursery, guard)
-                await nursery.start(self._heed_signals)
+                await nursery.start(self._heed_signals, guard)
                 if self._settings.fault_hook:
                     await nursery.start(deafness.heed_signal, say)
                 nursery.start_soon(control.run)
@@ -308,24 +308,27 @@ class Agent:
         self._driver.halt(Stop(_HALTED, f"the guardian (process {self._guardian_pid}) has died"))
 
     async def _heed_signals(
-        self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+        self, guard: Guard, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         numbers = [signal.SIGTERM, signal.SIGINT]
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             numbers.append(signal.SIGHUP)
-        is_leaving = False
+        heard = 0
         with trio.open_signal_receiver(*numbers) as arriving:
             task_status.started()
             async for number in arriving:
                 name = signal.Signals(number).name
-                if is_leaving:
+                heard += 1
+                # One that was sent to all processes of a group or service comes twice, once by the guardian.
+                forwarded = guard.forwarded(numbers)
+                if max(forwarded, heard - forwarded) > 1:
                     self._driver.halt(
                         Stop(_HALTED, f"a second signal ({name}) before the leave was done")
                     )
                     return
-                is_leaving = True
-                self._console.say(f"{name}: leaving")
-                self._driver.tell(Leave(f"{name} received"))
+                if heard == 1:
+                    self._console.say(f"{name}: leaving")
+                    self._driver.tell(Leave(f"{name} received"))
 
 
 def _look(whereabouts: Whereabouts, asker: Asker, sealing: Sealing) -> Address | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 import trio
@@ -29,6 +29,7 @@ class Guard:
         """Told of a run that the guardian does not take; the executor sets it."""
 
         self._guardian = None if sock is None else Guardian(sock, self._heed)
+        self._forwarded: list[int] = []
         self._say = say
         self._is_cleared = trio.Event()
 
@@ -49,6 +50,12 @@ class Guard:
         """Say that a run's process is reaped; the guardian kills what it left behind."""
         if self._guardian is not None:
             self._guardian.done(run_id)
+
+    def forwarded(self, numbers: Collection[int]) -> int:
+        """Return how many signals of these numbers the guardian has forwarded up to now."""
+        if self._guardian is not None:
+            self._guardian.hear()
+        return sum(number in numbers for number in self._forwarded)
 
     async def clear(self) -> None:
         """Have the work cleared away that the last session of this data directory left. `listen` meanwhile.
@@ -91,6 +98,8 @@ class Guard:
             self._is_cleared.set()
         elif answer.kind == link.REFUSED:
             self.on_refused(answer.run_id)
+        elif answer.kind == link.FORWARDED:
+            self._forwarded.append(answer.run_id)
 
     def _tell(self, cleared: Cleared) -> None:
         if cleared.killed:

@@ -29,10 +29,11 @@ _END_POLL_S: Final = 0.005
 
 
 class Answer(NamedTuple):
-    """What the guardian has done: `link.FROZEN`, `THAWED`, `KILLED` or `REFUSED` a run."""
+    """What the guardian has done: `link.FROZEN`, `THAWED`, `KILLED` or `REFUSED` a run, or `FORWARDED` a signal."""
 
     kind: int
     run_id: int
+    """Of `FORWARDED`: the signal's number."""
 
 
 class Cleared(NamedTuple):
@@ -138,13 +139,13 @@ class Guardian:
         self.is_alive = False
         self._socket.close()
 
-    async def _hear(self) -> None:
-        while True:
+    def hear(self) -> None:
+        """Report the answers that have come."""
+        while self.is_alive:
             try:
                 packet = self._socket.recv(_ANSWER_BYTES_MAX)
             except BlockingIOError:
-                await trio.lowlevel.wait_readable(self._socket)
-                continue
+                return
             except OSError:  # it died with orders unread
                 packet = b""
             if not packet:
@@ -152,6 +153,12 @@ class Guardian:
                 return
             kind, number, left = link.decode_answer(packet)
             self._report(Cleared(number, left) if kind == link.CLEARED else Answer(kind, number))
+
+    async def _hear(self) -> None:
+        self.hear()
+        while self.is_alive:
+            await trio.lowlevel.wait_readable(self._socket)
+            self.hear()
 
     async def _flush(self) -> None:
         while True:

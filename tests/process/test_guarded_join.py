@@ -156,6 +156,39 @@ def test_a_signal_to_the_guardian_makes_the_node_leave(
     assert node.log_text().count(f"{number.name}: leaving") == 1
 
 
+def test_a_signal_to_all_processes_of_a_group_counts_once(fleet: Fleet) -> None:
+    node = fleet.start("a")
+    start_stubborn(fleet, node)
+    os.killpg(node.outer_pid, signal.SIGTERM)
+    assert node.wait_ended() == 0
+    assert node.log_text().count("SIGTERM: leaving") == 1
+    assert "a second signal" not in node.log_text()
+
+
+@pytest.mark.parametrize("to_all", [True, False])
+def test_a_second_signal_ends_the_node_at_once(fleet: Fleet, *, to_all: bool) -> None:
+    node = fleet.start("a")
+    start_stubborn(fleet, node)
+    send = os.killpg if to_all else os.kill
+    send(node.outer_pid, signal.SIGTERM)
+    wait_logged(node, "SIGTERM: leaving")
+    send(node.outer_pid, signal.SIGTERM)
+    assert node.wait_ended() == 1
+    assert "a second signal (SIGTERM) before the leave was done" in node.log_text()
+
+
+def start_stubborn(fleet: Fleet, node: NodeProcess) -> None:
+    """Run a task that does not heed SIGTERM, so that a leave takes long."""
+    trapped = fleet.home / "trapped"
+    script = f"trap '' TERM; touch {trapped}; while :; do sleep 0.1; done"
+    node.call("submit", argv=["sh", "-c", script], cwd="/")
+    until(trapped.exists, "the task runs")
+
+
+def wait_logged(node: NodeProcess, text: str) -> None:
+    until(lambda: text in node.log_text(), f"{text!r} is logged")
+
+
 def test_exit_codes_and_last_words_are_the_nodes(fleet: Fleet, mesh: Mesh) -> None:
     wrong = mesh("join", "--profile", "none", "--data", str(fleet.home / "x"))
     assert wrong.returncode == 2
