@@ -159,7 +159,11 @@ def test_a_signal_to_the_guardian_makes_the_node_leave(
 def test_a_signal_to_all_processes_of_a_group_counts_once(fleet: Fleet) -> None:
     node = fleet.start("a")
     start_stubborn(fleet, node)
+    os.kill(node.outer_pid, signal.SIGSTOP)  # so that the two do not reach the node as one
+    until(lambda: is_frozen(node.outer_pid), "the guardian stands still")
     os.killpg(node.outer_pid, signal.SIGTERM)
+    wait_logged(node, "SIGTERM: leaving")
+    os.kill(node.outer_pid, signal.SIGCONT)
     assert node.wait_ended() == 0
     assert node.log_text().count("SIGTERM: leaving") == 1
     assert "a second signal" not in node.log_text()
