@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -38,14 +38,21 @@ def usage(pid: int) -> Usage:
     return Usage(cpu_ns, rollup["Rss"], rollup["Pss"])
 
 
-def whole_usage(contestant: Contestant, member: str) -> Usage:
-    """Read what a member and its guardian, if it has one, use together."""
-    parts = [usage(pid) for pid in {contestant.pid(member), contestant.pids[member]}]
+def sum_usage(pids: Iterable[int]) -> Usage:
+    """Read what these processes use together: a node and its guardian."""
+    parts = [usage(pid) for pid in set(pids)]
     return Usage(
         sum(part.cpu_ns for part in parts),
         sum(part.rss_mib for part in parts),
         sum(part.pss_mib for part in parts),
     )
+
+
+def _usages(contestant: Contestant) -> list[Usage]:
+    return [
+        sum_usage((contestant.pid(member), contestant.pids[member]))
+        for member in contestant.members
+    ]
 
 
 def memory_of(rollup: str) -> dict[str, float]:
@@ -67,12 +74,12 @@ def measure_idle(
     for one in contestants:
         one.begin_traffic()
     start_s = time.monotonic()
-    before = {one.name: [whole_usage(one, member) for member in one.members] for one in contestants}
+    before = {one.name: _usages(one) for one in contestants}
     while (passed_s := time.monotonic() - start_s) < seconds:
         tick(passed_s)
         time.sleep(min(SLICE_S, seconds - passed_s))
     took_s = time.monotonic() - start_s
-    after = {one.name: [whole_usage(one, member) for member in one.members] for one in contestants}
+    after = {one.name: _usages(one) for one in contestants}
     found = {}
     for one in contestants:
         pairs = zip(before[one.name], after[one.name], strict=True)
