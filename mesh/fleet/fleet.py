@@ -114,6 +114,7 @@ class NodeProcess:
     def kill(self) -> int:
         """End the node with SIGKILL and wait for its guardian's end; return the Unix time in ns just before."""
         process = self._started()
+        self._node_pid()  # looked up before the clock is read
         at_ns = time.time_ns()
         self._kill_node()
         process.wait()
