@@ -158,6 +158,7 @@ def _add_offers(join: Parser) -> None:
 
 def _add_processes(join: Parser) -> None:
     """Add what stands beside the node: its screen, its guardian."""
+    join.set_defaults(is_program=False)  # said by main: else this process is not given away
     join.add_argument(
         "--headless", action="store_true", help="log lines instead of the screen, on a terminal too"
     )

@@ -86,7 +86,7 @@ def _run(argv: list[str], *, is_program: bool) -> int:
     except SystemExit as done:  # --help and --version
         return int(done.code or 0)
     options.words = words
-    options.is_program = is_program  # else this process is somebody else's, and stays what it is
+    options.is_program = is_program
     code: int = options.handler(options)
     return code
 
