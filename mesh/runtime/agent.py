@@ -80,6 +80,8 @@ def run_agent(
             )
         data = open_data_dir(settings.data_dir, time.time())
         stack.callback(data.close)
+        guard = Guard(guardian, console.say)
+        guard.begin_clearing()
         keys = open_keys(data.path, settings.key_file)
         reach = Reach(is_loopback_only=keys is None)
         endpoint = open_endpoint(settings.bind, reach)
@@ -91,7 +93,7 @@ def run_agent(
         config = replace(config, remembered=snapshot.read(data.mesh_id))
         node = Node(config, secrets.randbits(64))
         agent = Agent(
-            settings, data, node, clock, console, keys=keys, snapshot=snapshot, guardian=guardian
+            settings, data, node, clock, console, keys=keys, snapshot=snapshot, guard=guard
         )
         stop = trio.run(agent.run, endpoint)
     console.say(f"stopped: {stop.reason or 'no reason given'}")
@@ -135,11 +137,10 @@ class Agent:
         *,
         keys: KeyStore | None,
         snapshot: Snapshot,
-        guardian: socket.socket | None = None,
+        guard: Guard | None = None,
     ) -> None:
         self._settings = settings
-        self._guardian = guardian
-        self._guardian_pid = None if guardian is None else os.getppid()
+        self._guard = guard or Guard(None, console.say)
         # Of the keys that were read, not of a file that may have come since: what is not sealed stays here.
         self._reach = Reach(is_loopback_only=keys is None)
         self._sealing = sealing_for(
@@ -183,9 +184,8 @@ class Agent:
                     rings=(sealing.offer, sealing.on_answer),
                 )
                 resolver = Resolver(nursery, driver.handle_resolved, say, reach)
-                guard = Guard(self._guardian, say)
-                executor = Executor(nursery, driver.handle_process, guard)
-                stack.callback(guard.close)  # after all commands are killed
+                executor = Executor(nursery, driver.handle_process, self._guard)
+                stack.callback(self._guard.close)  # after all commands are killed
                 stack.callback(executor.kill_all)
                 driver.attach(
                     Hands(
@@ -204,8 +204,9 @@ class Agent:
                     )
                 )
                 counters += (asker.counters, control.counters)
-                await self._begin_guarded(nursery, guard)
-                await nursery.start(self._heed_signals, guard)
+                nursery.start_soon(self._heed_guardian)
+                await self._guard.wait_cleared()
+                await nursery.start(self._heed_signals)
                 if self._settings.fault_hook:
                     await nursery.start(deafness.heed_signal, say)
                 nursery.start_soon(control.run)
@@ -261,7 +262,7 @@ class Agent:
         facts = {
             "profile": self._settings.profile,
             "data": _shown(self._data.path),
-            "guardian_pid": self._guardian_pid,
+            "guardian_pid": self._guard.pid,
         }
         status = Status(self._node.view, self._clock, counters, facts, self._sealing.describe)
         desk = self._sealing.service(status.members)
@@ -293,22 +294,17 @@ class Agent:
         self._sealing.note(event.kind)
         whereabouts.note(event)
 
-    async def _begin_guarded(self, nursery: trio.Nursery, guard: Guard) -> None:
-        """Heed the guardian from now on, and have cleared away what the last session left."""
-        nursery.start_soon(self._heed_guardian, guard)
-        await guard.clear()
-
-    async def _heed_guardian(self, guard: Guard) -> None:
-        await guard.listen()
+    async def _heed_guardian(self) -> None:
+        await self._guard.listen()
         reason = (
-            f"the guardian (process {self._guardian_pid}) has died: the work here ends, and the node with it; "
+            f"the guardian (process {self._guard.pid}) has died: the work here ends, and the node with it; "
             "mesh join starts both again"
         )
         self._console.say(reason)
-        self._driver.halt(Stop(_HALTED, f"the guardian (process {self._guardian_pid}) has died"))
+        self._driver.halt(Stop(_HALTED, f"the guardian (process {self._guard.pid}) has died"))
 
     async def _heed_signals(
-        self, guard: Guard, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+        self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         numbers = [signal.SIGTERM, signal.SIGINT]
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
@@ -320,7 +316,7 @@ class Agent:
                 name = signal.Signals(number).name
                 heard += 1
                 # One that was sent to all processes of a group or service comes twice, once by the guardian.
-                forwarded = guard.forwarded(numbers)
+                forwarded = self._guard.forwarded(numbers)
                 if max(forwarded, heard - forwarded) > 1:
                     self._driver.halt(
                         Stop(_HALTED, f"a second signal ({name}) before the leave was done")

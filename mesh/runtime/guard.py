@@ -24,6 +24,7 @@ class Guard:
     """One node's guardian, or the lack of one: then nothing is watched, and nothing is cleared away."""
 
     def __init__(self, sock: socket.socket | None, say: Callable[[str], None]) -> None:
+        self.pid = None if sock is None else os.getppid()
         self.has_died = False
         self.on_refused: Callable[[int], None] = lambda _: None
         """Told of a run that the guardian does not take; the executor sets it."""
@@ -57,14 +58,18 @@ class Guard:
             self._guardian.hear()
         return sum(number in numbers for number in self._forwarded)
 
-    async def clear(self) -> None:
-        """Have the work cleared away that the last session of this data directory left. `listen` meanwhile.
+    def begin_clearing(self) -> None:
+        """Have the work cleared away that the last session left. Only with the data directory locked."""
+        if self._guardian is not None:
+            self._guardian.clear()
+
+    async def wait_cleared(self) -> None:
+        """Wait until that is done. `listen` meanwhile.
 
         Whatever comes of it, the node goes on: it says what is left.
         """
         if self._guardian is None:
             return
-        self._guardian.clear()
         with trio.move_on_after(CLEAR_TIMEOUT_S) as patience:
             await self._is_cleared.wait()
         if patience.cancelled_caught:

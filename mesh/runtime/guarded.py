@@ -22,9 +22,10 @@ RECORD: Final = "guardian"
 """The guardian's record, in the data directory."""
 
 _BEGIN: Final = (
-    "import sys; sys.path.append(sys.argv[1]); from mesh.guardian.program import main; "
-    "sys.exit(main(sys.argv[2:]))"
+    "import os, sys; sys.path.append(sys.argv[1]); from mesh.guardian.program import main; "
+    "os._exit(main(sys.argv[2:]))"
 )
+"""It ends without tidying up its interpreter: there is nothing to tidy, and others are busy just then."""
 
 
 def guarded(record: Path, command: Iterable[str]) -> list[str]:

@@ -285,7 +285,7 @@ def test_a_guardian_that_cannot_be_one_lets_the_node_run_and_tells_it_why(tmp_pa
     command = guarded(tmp_path / "record", [sys.executable, "-I", "-c", node])
     at = command.index("-c") + 1
     command[at] = command[at].replace(
-        "sys.exit(main", "import os; os.readlink = lambda _: 'elsewhere'; sys.exit(main"
+        "os._exit(main", "os.readlink = lambda _: 'elsewhere'; os._exit(main"
     )
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         out, _ = process.communicate(timeout=PATIENCE_S)
