@@ -4,6 +4,7 @@
 
 With --key the mesh has a key, made for this run, and seals all that it sends.
 
+What a node costs is what its process and its guardian's cost together.
 PSS is the memory that would be freed if the process ended, shared pages divided by who shares them.
 Linux only: the figures come from /proc.
 """
@@ -19,7 +20,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mesh.bench.idle import Usage, cpu_pct, usage
+from mesh.bench.idle import Usage, cpu_pct, sum_usage
 from mesh.fleet.fleet import Fleet, NodeProcess
 
 SETTLE_S = 3.0
@@ -74,7 +75,7 @@ def _new_key(path: Path) -> Path:
 
 def _read(node: NodeProcess) -> _Reading:
     sent = node.call("status")["sent"]
-    return _Reading(time.monotonic(), usage(node.pid), sent)
+    return _Reading(time.monotonic(), sum_usage((node.pid, node.outer_pid)), sent)
 
 
 def _figures(node: NodeProcess, before: _Reading, after: _Reading) -> IdleFigures:

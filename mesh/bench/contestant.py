@@ -28,12 +28,12 @@ class Traffic:
 
 
 class Contestant(ABC):
-    """N members, each a process of its own. All methods are for the main thread.
+    """N members, each a process of its own, or two: one that is the member, and its guardian. All methods are for the main thread.
 
     Attributes:
         ports: by member, in the order of the first start.
         ground: where the members stand.
-        pids: by member, the process that was started last.
+        pids: by member, the process that was started last: the member itself, or its guardian.
         can_deafen: whether a member can be made deaf.
         log: what every member's own event stream says.
     """
@@ -71,7 +71,7 @@ class Contestant(ABC):
 
     @abstractmethod
     def pid(self, member: str) -> int:
-        """Return the process that is to be signalled, measured and killed."""
+        """Return the process that is to be signalled and killed."""
 
     @abstractmethod
     def last_words(self, member: str) -> str | None:

@@ -1,5 +1,6 @@
 """What members cost while nothing happens, read from the kernel (Linux) and from their own counters.
 
+What a member costs is what its process costs and, of Mesh, that of its guardian.
 PSS is the memory that would be freed if the process ended: shared pages divided by who shares them.
 All contestants are read over the same time, so that a busy host is equally busy for all.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -37,6 +38,23 @@ def usage(pid: int) -> Usage:
     return Usage(cpu_ns, rollup["Rss"], rollup["Pss"])
 
 
+def sum_usage(pids: Iterable[int]) -> Usage:
+    """Read what these processes use together: a node and its guardian."""
+    parts = [usage(pid) for pid in set(pids)]
+    return Usage(
+        sum(part.cpu_ns for part in parts),
+        sum(part.rss_mib for part in parts),
+        sum(part.pss_mib for part in parts),
+    )
+
+
+def _usages(contestant: Contestant) -> list[Usage]:
+    return [
+        sum_usage((contestant.pid(member), contestant.pids[member]))
+        for member in contestant.members
+    ]
+
+
 def memory_of(rollup: str) -> dict[str, float]:
     """Return the sizes in a /proc/PID/smaps_rollup, in MiB."""
     pairs = (line.split(":", 1) for line in rollup.splitlines()[1:])
@@ -56,12 +74,12 @@ def measure_idle(
     for one in contestants:
         one.begin_traffic()
     start_s = time.monotonic()
-    before = {one.name: [usage(one.pid(member)) for member in one.members] for one in contestants}
+    before = {one.name: _usages(one) for one in contestants}
     while (passed_s := time.monotonic() - start_s) < seconds:
         tick(passed_s)
         time.sleep(min(SLICE_S, seconds - passed_s))
     took_s = time.monotonic() - start_s
-    after = {one.name: [usage(one.pid(member)) for member in one.members] for one in contestants}
+    after = {one.name: _usages(one) for one in contestants}
     found = {}
     for one in contestants:
         pairs = zip(before[one.name], after[one.name], strict=True)

@@ -70,9 +70,12 @@ class MeshNodes(Contestant):
         """Start a node and follow its events as soon as it can be asked."""
         seeds = (self.address(seed),) if seed else ()
         node = self._fleet.launch(member, *self._options, *seeds, bind=self.address(member))
-        self.pids[member] = node.pid
+        self.pids[member] = node.outer_pid
         threading.Thread(
-            target=self._follow, args=(node, node.pid), name=f"events of {member}", daemon=True
+            target=self._follow,
+            args=(node, node.outer_pid),
+            name=f"events of {member}",
+            daemon=True,
         ).start()
 
     def _follow(self, node: NodeProcess, pid: int) -> None:
@@ -84,17 +87,17 @@ class MeshNodes(Contestant):
                     for event in client.stream("events", follow=True, last=EVENTS_MAX):
                         has_answered = True
                         sighting = sighting_of(event)
-                        if sighting is not None and node.pid == pid:
+                        if sighting is not None and node.outer_pid == pid:
                             self.log.add(sighting)
             except MeshUnreachable:
-                if not node.is_running or node.pid != pid:
+                if not node.is_running or node.outer_pid != pid:
                     return
                 time.sleep(_POLL_S)
             except MeshError:
                 return
 
     def pid(self, member: str) -> int:
-        """Return the node's process."""
+        """Return the node's own process: its guardian is neither paused nor killed."""
         return self._fleet.nodes[member].pid
 
     def last_words(self, member: str) -> str | None:

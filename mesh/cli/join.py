@@ -35,6 +35,8 @@ from mesh.errors import (
 )
 
 if TYPE_CHECKING:
+    import socket
+
     from mesh.runtime.settings import AgentSettings
 
 BIND: Final = "127.0.0.1:7946"
@@ -91,9 +93,7 @@ def add_commands(commands: Commands) -> None:
         default=0,
         help="found a mesh once N nodes that were given the same seeds have met",
     )
-    join.add_argument(
-        "--headless", action="store_true", help="log lines instead of the screen, on a terminal too"
-    )
+    _add_processes(join)
     leave = add_command(commands, "leave", run_leave, "let this host's node leave and stop")
     leave.add_argument(
         "--force",
@@ -156,20 +156,40 @@ def _add_offers(join: Parser) -> None:
         )
 
 
+def _add_processes(join: Parser) -> None:
+    """Add what stands beside the node: its screen, its guardian."""
+    join.set_defaults(is_program=False)  # said by main: else this process is not given away
+    join.add_argument(
+        "--headless", action="store_true", help="log lines instead of the screen, on a terminal too"
+    )
+    join.add_argument(
+        "--no-guardian",
+        action="store_true",
+        help=(
+            "one process instead of two; what commands have started in the background then outlives a node that is "
+            "killed, and nobody clears it away"
+        ),
+    )
+
+
 def run_join(options: argparse.Namespace) -> int:
-    """Run a node until it is told to stop; on a terminal with the screen before it."""
+    """Run a node until it is told to stop; on a terminal with the screen before it.
+
+    The first process of a `mesh join` does not return from here: it becomes the guardian.
+    """
     import sys
 
+    guardian, why_alone = _guardian(options)
     settings = _settings(options)
     from mesh.runtime.agent import run_agent
 
     try:
         if options.headless or not (sys.stdin.isatty() and sys.stdout.isatty()):
-            return run_agent(settings)
+            return run_agent(settings, guardian, why_alone=why_alone)
         from mesh.cli.joined_screen import joined_screen
 
         with joined_screen(settings.data_dir):
-            return run_agent(settings)
+            return run_agent(settings, guardian, why_alone=why_alone)
     except DataDirectoryError as error:
         if isinstance(error.__cause__, BlockingIOError) and options.data is None:
             line = _second_node("DIR", options.seeds)
@@ -180,6 +200,20 @@ def run_join(options: argparse.Namespace) -> int:
             line = _second_node(options.data, options.seeds)
             raise TransportError(f"{BIND} is taken; another node on this host: {line}") from error
         raise
+
+
+def _guardian(options: argparse.Namespace) -> tuple[socket.socket | None, str]:
+    """Return the link to the guardian that started this process, or why there is none."""
+    from mesh.runtime.guarded import RECORD, go_under_guardian, take_link, take_reason
+
+    guardian, why_alone = take_link(os.environ), take_reason(os.environ)
+    if guardian is not None or why_alone:
+        return guardian, why_alone
+    if options.no_guardian:
+        return None, "as asked"
+    if not options.is_program:
+        return None, "this process has more to do than to be a node"
+    return None, go_under_guardian(data_dir(options) / RECORD)
 
 
 def _second_node(data: str | None, seeds: Sequence[str]) -> str:

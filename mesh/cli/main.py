@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     prepare()
     try:
-        code = _run(list(sys.argv[1:] if argv is None else argv))
+        code = _run(list(sys.argv[1:] if argv is None else argv), is_program=argv is None)
         sys.stdout.flush()
     except MeshError as error:
         complain(str(error))
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(argv: list[str]) -> int:
+def _run(argv: list[str], *, is_program: bool) -> int:
     parser, names = build_parser()
     if not argv:
         parser.print_help(sys.stderr)
@@ -86,6 +86,7 @@ def _run(argv: list[str]) -> int:
     except SystemExit as done:  # --help and --version
         return int(done.code or 0)
     options.words = words
+    options.is_program = is_program
     code: int = options.handler(options)
     return code
 

@@ -1,7 +1,9 @@
 """A handful of real nodes on this host: started, asked, killed and cleared away.
 
 Each node is a process of its own (`python -m mesh join --headless`), in its own session, so that a
-Ctrl-C meant for the fleet's owner does not reach it; the owner ends it. Every process that descends
+Ctrl-C meant for the fleet's owner does not reach it; the owner ends it. On Linux that process becomes the
+node's guardian and the node is its child: faults hit the node, and a node has ended when its guardian
+has, which leaves nothing behind. Every process that descends
 from a node inherits a mark in its environment: that is how commands orphaned by a killed node are
 found again (Linux only) and ended, each by its process id.
 
@@ -27,6 +29,7 @@ from typing import Any, Final, Self
 from mesh.client import Client
 from mesh.errors import MeshError, MeshUnreachable
 from mesh.fleet.clearing import MARK, end_marked, undisturbed, wait_until
+from mesh.guardian.process import below, look, send, survey
 
 READY_TIMEOUT_S: Final = 20.0
 STOP_TIMEOUT_S: Final = 10.0
@@ -48,13 +51,21 @@ class NodeProcess:
         self._environment = dict(environment)
         self._wrapper = tuple(wrapper)
         self._process: subprocess.Popen[bytes] | None = None
+        self._pid: int | None = None  # of the node itself, once known
 
     @property
     def pid(self) -> int:
-        """The process id of the latest start."""
-        if self._process is None:
-            raise FleetError(f"{self.name} was never started")
-        return self._process.pid
+        """The node's own process in the latest start, not its guardian's; known once it has its directory."""
+        return wait_until(
+            lambda: self._node_pid() or (None if self.is_running else self.outer_pid),
+            READY_TIMEOUT_S,
+            lambda: self._error("it has not taken its data directory in time"),
+        )
+
+    @property
+    def outer_pid(self) -> int:
+        """The process that was started last: the guardian, where there is one, else the node."""
+        return self._started().pid
 
     @property
     def is_running(self) -> bool:
@@ -75,6 +86,7 @@ class NodeProcess:
                 env={**os.environ, **self._environment},
                 start_new_session=True,
             )
+        self._pid = None
 
     def client(self) -> Client:
         """Return a new connection to this node's control socket."""
@@ -100,39 +112,80 @@ class NodeProcess:
         return wait_until(status, timeout_s, lambda: self._error("it was not ready in time"))
 
     def kill(self) -> int:
-        """End the process with SIGKILL, as a power cut would, and return the Unix time in ns."""
-        process = self._process
-        if process is None:
-            raise FleetError(f"{self.name} was never started")
+        """End the node with SIGKILL and wait for its guardian's end; return the Unix time in ns just before."""
+        process = self._started()
+        self._node_pid()  # looked up before the clock is read
         at_ns = time.time_ns()
-        process.kill()
+        self._kill_node()
         process.wait()
         return at_ns
 
+    def ask_to_end(self) -> None:
+        """Send SIGTERM, and let go on what is stopped: else it would not heed it."""
+        process = self._started()
+        process.terminate()
+        process.send_signal(signal.SIGCONT)
+        node = self._node_pid()
+        if node is not None and self.is_running:
+            with contextlib.suppress(OSError):
+                os.kill(node, signal.SIGCONT)
+
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> int | None:
         """Ask the process to end (SIGTERM), insist (SIGKILL) after `timeout_s`; return its exit code."""
-        if self._process is None:
+        process = self._process
+        if process is None:
             return None
         if self.is_running:
-            self._process.terminate()
+            process.terminate()
             try:
-                self._process.wait(timeout_s)
+                process.wait(timeout_s)
             except subprocess.TimeoutExpired:
-                self._process.kill()
-        return self._process.wait()
+                self._kill_node()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout_s)
+                process.kill()
+        return process.wait()
 
     def wait_ended(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
         """Wait until the process ends by itself and return its exit code."""
-        if self._process is None:
-            raise FleetError(f"{self.name} was never started")
         try:
-            return self._process.wait(timeout_s)
+            return self._started().wait(timeout_s)
         except subprocess.TimeoutExpired:
             raise self._error("it did not end in time") from None
 
     def log_text(self) -> str:
         """Return everything that the node has logged."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise FleetError(f"{self.name} was never started")
+        return self._process
+
+    def _node_pid(self) -> int | None:
+        """Return the node's own process: the one that holds the lock, if this start's is its parent, or is it."""
+        outer = self.outer_pid
+        if self._pid is None:
+            with contextlib.suppress(OSError, ValueError):
+                pid = int((self.data / "lock").read_text())
+                if pid == outer or getattr(look(pid), "parent", 0) == outer:
+                    self._pid = pid
+        return self._pid
+
+    def _kill_node(self) -> None:
+        """Kill the node, also one that has no directory yet; its guardian then ends too."""
+        process = self._started()
+        if process.poll() is not None:
+            return
+        node = self._node_pid()
+        if node is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(node, signal.SIGKILL)
+        elif sys.platform == "linux" and (young := below((process.pid,), survey())):
+            for child in young:
+                send(child.key, signal.SIGKILL)
+        else:
+            process.kill()
 
     def _error(self, text: str) -> FleetError:
         lines = self.log_text().strip().splitlines()
@@ -217,9 +270,7 @@ class Fleet:
     def close(self) -> None:
         """End every process of this fleet, orphans too, and remove the directory."""
         for node in self.running():
-            with contextlib.suppress(OSError):
-                os.kill(node.pid, signal.SIGTERM)
-                os.kill(node.pid, signal.SIGCONT)  # a stopped one would not heed it
+            node.ask_to_end()
         for node in self.nodes.values():
             node.stop()
         end_marked(self.mark)

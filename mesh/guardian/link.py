@@ -13,6 +13,7 @@ numbers are big-endian. A packet is a kind (1 byte) and:
 
     answers, guardian to node
     FROZEN, THAWED, KILLED, REFUSED   run id u64
+    FORWARDED                         number of a signal u64, just before that is sent
     CLEARED                           killed u32, left u32
 
 Deadlines are seconds of CLOCK_BOOTTIME; infinity is never, 0 is at once. A start time is the 22nd
@@ -59,6 +60,7 @@ THAWED: Final = 17
 KILLED: Final = 18
 REFUSED: Final = 19
 CLEARED: Final = 20
+FORWARDED: Final = 21
 
 PLACES_MAX: Final = 64
 SEALED_BYTES_MAX: Final = 1472
@@ -67,8 +69,10 @@ KEEPS_ORPHANS: Final = 1
 LEFT_UNKNOWN: Final = 0xFFFFFFFF
 """In CLEARED: nobody could find out whether anything is left."""
 
-
 FD_VARIABLE: Final = "MESH_GUARDIAN_FD"
+ALONE_VARIABLE: Final = "MESH_GUARDIAN_MISSING"
+"""In the environment of a node that has to do without a guardian: why."""
+
 MARK_VARIABLE: Final = "MESH_GUARDIAN"
 """In the environment of the node and of all its work: whose work it is, as `pid.start` of the guardian."""
 
@@ -144,7 +148,7 @@ def deliver(packet: bytes, orders: Orders) -> None:
 
 
 def decode_answer(packet: bytes) -> tuple[int, int, int]:
-    """Return the kind, the run id (of CLEARED: how many were killed), and how many are left (else 0).
+    """Return the kind, the run id (of CLEARED: how many were killed; of FORWARDED: which signal), and how many are left.
 
     Raises:
         ValueError: the packet is no answer.
@@ -152,9 +156,9 @@ def decode_answer(packet: bytes) -> tuple[int, int, int]:
     if len(packet) == _CLEARED.size and packet[0] == CLEARED:
         kind, killed, left = _CLEARED.unpack(packet)
         return kind, killed, left
-    if len(packet) == _RUN_ID.size and packet[0] in {FROZEN, THAWED, KILLED, REFUSED}:
+    if len(packet) == _RUN_ID.size and packet[0] in {FROZEN, THAWED, KILLED, REFUSED, FORWARDED}:
         return (*_RUN_ID.unpack(packet), 0)
-    raise ValueError(f"an answer of kind 16 to 20 is expected, found {packet[:8]!r}")
+    raise ValueError(f"an answer of kind 16 to 21 is expected, found {packet[:8]!r}")
 
 
 def _decode_order(kind: int, packet: bytes) -> tuple[Any, ...]:

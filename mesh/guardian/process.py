@@ -110,12 +110,16 @@ def send(key: Key, number: int) -> bool:
     return True
 
 
-def stop_below(root: int) -> list[Process]:
+def stop_below(root: int, spared_group: int = 0) -> list[Process]:
     """Stop all descendants of a process, until none is found that was not stopped before."""
     stopped: set[Key] = set()
     found: list[Process] = []
     for _ in range(PASSES_MAX):
-        found = [process for process in below((root,), survey()) if not process.is_dead]
+        found = [
+            process
+            for process in below((root,), survey())
+            if not process.is_dead and process.group != spared_group
+        ]
         fresh = [process.key for process in found if process.key not in stopped]
         if not fresh:
             break
@@ -125,13 +129,22 @@ def stop_below(root: int) -> list[Process]:
     return found
 
 
-def kill_below(root: int) -> int:
+def kill_below(root: int, spared_group: int = 0) -> int:
     """Kill all descendants of a process; return how many lived. Ask again until it is 0.
 
     All are stopped before the first is killed, so that none forks in between; children go before
     their parents, so that no stopped process group is orphaned, which the kernel would continue.
+    Who is in the spared group is left alone, and not counted.
     """
-    found = stop_below(root)
+    found = stop_below(root, spared_group)
     for process in reversed(found):
         send(process.key, SIGKILL)
     return len(found)
+
+
+def become(command: list[str], more: dict[str, str], mask: set[int]) -> None:
+    """Replace this process by a command, whose environment has some more. Raises OSError."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # the interpreter ignores them
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    os.execvpe(command[0], command, {**os.environ, **more})  # noqa: S606 - an argument list

@@ -6,7 +6,9 @@ then is anything killed: a run that was renewed meanwhile lost nothing but that 
 wake it by a timer on CLOCK_BOOTTIME, which fires at once when the host was asleep beyond them.
 
 When the node ends, however it ends, its work is killed until the guardian has no child left. Then
-the obituary goes out, and the guardian ends as the node did.
+the obituary goes out, and the guardian ends as the node did. What shares the guardian's process group
+is no work, as work has sessions of its own: it is the node's screen, which has a moment to give the
+terminal back.
 """
 
 from __future__ import annotations
@@ -17,10 +19,13 @@ import os
 import select
 import struct
 import time
+from errno import ENOENT
 
 from mesh.guardian.link import (
+    ALONE_VARIABLE,
     DONE,
     FD_VARIABLE,
+    FORWARDED,
     KILLED,
     LEFT_UNKNOWN,
     MARK_VARIABLE,
@@ -31,7 +36,7 @@ from mesh.guardian.link import (
     encode_cleared,
     encode_run_id,
 )
-from mesh.guardian.process import SIGSTOP, kill_below, look
+from mesh.guardian.process import SIGSTOP, become, kill_below, look
 from mesh.guardian.record import Leftovers, Record, clear, load
 from mesh.guardian.work import INFINITY, RUNS_MAX, Run, Work
 
@@ -47,6 +52,9 @@ else:
 
 END_TIMEOUT_S: Final = 10.0
 """How long work that was killed is waited for; then there is no obituary."""
+
+SCREEN_TIMEOUT_S: Final = 2.0
+"""How long the node's screen may take to give the terminal back, after the node has ended."""
 
 OBITUARY_ROUNDS: Final = 3
 OBITUARY_SPACING_S: Final = 0.05
@@ -84,8 +92,8 @@ class Guardian:
     def __init__(self, record_path: str, command: list[str]) -> None:
         self._pid = os.getpid()
         me = look(self._pid)
-        if me is None:
-            raise SystemExit("the guardian needs /proc, and does not find itself there: mount it")
+        if me is None or os.readlink("/proc/self") != str(self._pid):
+            raise OSError(ENOENT, "it needs a /proc in which it finds itself: mount one")
         self._command = command
         self._mark = f"{self._pid}.{me.start}"
         self._record_path = record_path
@@ -103,14 +111,11 @@ class Guardian:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._call("prctl", _PR_SET_NAME, b"mesh-guardian", 0, 0, 0)
         self._call("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        signal.signal(
-            signal.SIGCHLD, signal.SIG_DFL
-        )  # ignored, children would vanish without a word
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else children vanish without a word
         self._mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
         mask = struct.pack("@L", sum(1 << (number - 1) for number in _HANDLED))
-        self._signals = self._call(
-            "signalfd", -1, mask.ljust(_SIGSET_BYTES, b"\0"), _CLOEXEC_NONBLOCK
-        )
+        mask = mask.ljust(_SIGSET_BYTES, b"\0")
+        self._signals = self._call("signalfd", -1, mask, _CLOEXEC_NONBLOCK)
         self._timer = self._call("timerfd_create", time.CLOCK_BOOTTIME, _CLOEXEC_NONBLOCK)
         self._link, self._far_link = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         self._link.setblocking(False)
@@ -120,7 +125,6 @@ class Guardian:
 
     def run(self) -> int:
         """Guard until the node has ended; return how it ended, as a shell would put it."""
-        self._start_node()
         while self._status is None:
             self._work.freeze_due(_now())
             self._read_orders()
@@ -252,6 +256,9 @@ class Guardian:
             elif not (
                 number in _FROM_TERMINAL and code == _FROM_KERNEL and self._shares_terminal()
             ):
+                # Said first: who signals the whole group, or service, reaches the node twice.
+                self._answers[_CLEARED_KEY - number] = encode_run_id(FORWARDED, number)
+                self._send_answers()
                 os.kill(self._work.node, number)
 
     def _shares_terminal(self) -> bool:
@@ -274,7 +281,8 @@ class Guardian:
 
     # The beginning and the end.
 
-    def _start_node(self) -> None:
+    def start(self) -> None:
+        """Start the node. Raises OSError if no process can be had."""
         fd = self._far_link.fileno()
         pid = os.fork()
         if pid:
@@ -284,12 +292,9 @@ class Guardian:
         try:
             # If the guardian is killed while the node is stopped, the node has to wake and notice.
             self._call("prctl", _PR_SET_PDEATHSIG, int(signal.SIGCONT), 0, 0, 0)
-            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # the interpreter ignores them
-                signal.signal(number, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask_before)
             os.set_inheritable(fd, True)
-            env = {**os.environ, FD_VARIABLE: str(fd), MARK_VARIABLE: self._mark}
-            os.execvpe(self._command[0], self._command, env)  # noqa: S606 - an argument list
+            own = {FD_VARIABLE: str(fd), MARK_VARIABLE: self._mark}
+            become(self._command, own, self._mask_before)
         except OSError as error:
             self._complain(f"{self._command[0]} cannot be started: {error.strerror}")
         finally:
@@ -297,15 +302,16 @@ class Guardian:
 
     def _kill_rest(self) -> bool:
         """Kill all that is left, and reap it; False if some of it would not die."""
-        deadline = _now() + END_TIMEOUT_S
+        began = _now()
         ear = select.poll()
         ear.register(self._signals, select.POLLIN)
         pause_ms = 1
         while not self._reap():
-            if _now() > deadline:
+            passed_s = _now() - began
+            if passed_s > END_TIMEOUT_S:
                 return False
             try:
-                kill_below(self._pid)
+                kill_below(self._pid, os.getpgrp() if passed_s < SCREEN_TIMEOUT_S else 0)
             except OSError as error:  # no descriptor, no memory: perhaps after the pause
                 self._complain(f"its work cannot be looked at: {error}")
             ear.poll(pause_ms)
@@ -376,8 +382,19 @@ def _drain(fd: int, size_bytes: int) -> bytes:
 
 
 def main(arguments: list[str]) -> int:
-    """Guard a command: RECORD COMMAND [ARGUMENT…]. Returns the command's exit code."""
+    """Guard a command: RECORD COMMAND [ARGUMENT…]. Returns the command's exit code.
+
+    Where there can be no guardian the command takes its place, and finds the reason in its environment.
+    """
     if len(arguments) < 2:
         os.write(2, b"mesh guardian: expected RECORD COMMAND [ARGUMENT...]\n")
         return 2
-    return Guardian(arguments[0], arguments[1:]).run()
+    command = arguments[1:]
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        guardian = Guardian(arguments[0], command)
+        guardian.start()
+    except OSError as error:
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)  # orphans are init's again
+        become(command, {ALONE_VARIABLE: error.strerror or str(error)}, mask)
+    return guardian.run()

@@ -2,7 +2,7 @@
 
 SIGTERM, SIGINT and (unless ignored, as under nohup) SIGHUP make the node leave: its work is stopped,
 the others are told, and the exit code is 0. A second signal ends it at once with exit code 1; what
-it had started is killed even then.
+it had started is killed even then. A node whose guardian has died ends its work and itself.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import gc
 import os
 import secrets
 import signal
+import socket
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -37,6 +38,7 @@ from mesh.runtime.endpoint import Endpoint, advertised_address, open_endpoint
 from mesh.runtime.errqueue import ErrorQueue, open_error_queue
 from mesh.runtime.eventlog import EventLog
 from mesh.runtime.executor import Executor
+from mesh.runtime.guard import Guard
 from mesh.runtime.keystore import KeyStore, open_keys
 from mesh.runtime.lifelines import LifelineKeeper
 from mesh.runtime.listener import Listener
@@ -56,8 +58,12 @@ __all__ = ["AgentSettings", "run_agent"]
 _HALTED = 1
 
 
-def run_agent(settings: AgentSettings) -> int:
+def run_agent(
+    settings: AgentSettings, guardian: socket.socket | None = None, *, why_alone: str = ""
+) -> int:
     """Run a node until it stops and return the exit code; call from the main thread.
+
+    `guardian` is the link to the one that has started this process; without one, `why_alone` is said.
 
     Raises:
         ConfigError: a setting is wrong; nothing was started.
@@ -67,8 +73,15 @@ def run_agent(settings: AgentSettings) -> int:
     settings.check()
     console = Console()
     with ExitStack() as stack:
+        if why_alone:
+            console.say(
+                f"no guardian: {why_alone}; what commands have started in the background outlives this node if it "
+                "is killed"
+            )
         data = open_data_dir(settings.data_dir, time.time())
         stack.callback(data.close)
+        guard = Guard(guardian, console.say)
+        guard.begin_clearing()
         keys = open_keys(data.path, settings.key_file)
         reach = Reach(is_loopback_only=keys is None)
         endpoint = open_endpoint(settings.bind, reach)
@@ -79,7 +92,9 @@ def run_agent(settings: AgentSettings) -> int:
         snapshot = Snapshot(data.path, console.say)
         config = replace(config, remembered=snapshot.read(data.mesh_id))
         node = Node(config, secrets.randbits(64))
-        agent = Agent(settings, data, node, clock, console, keys=keys, snapshot=snapshot)
+        agent = Agent(
+            settings, data, node, clock, console, keys=keys, snapshot=snapshot, guard=guard
+        )
         stop = trio.run(agent.run, endpoint)
     console.say(f"stopped: {stop.reason or 'no reason given'}")
     return stop.exit_code
@@ -122,8 +137,10 @@ class Agent:
         *,
         keys: KeyStore | None,
         snapshot: Snapshot,
+        guard: Guard | None = None,
     ) -> None:
         self._settings = settings
+        self._guard = guard or Guard(None, console.say)
         # Of the keys that were read, not of a file that may have come since: what is not sealed stays here.
         self._reach = Reach(is_loopback_only=keys is None)
         self._sealing = sealing_for(
@@ -167,7 +184,8 @@ class Agent:
                     rings=(sealing.offer, sealing.on_answer),
                 )
                 resolver = Resolver(nursery, driver.handle_resolved, say, reach)
-                executor = Executor(nursery, driver.handle_process)
+                executor = Executor(nursery, driver.handle_process, self._guard)
+                stack.callback(self._guard.close)  # after all commands are killed
                 stack.callback(executor.kill_all)
                 driver.attach(
                     Hands(
@@ -186,6 +204,8 @@ class Agent:
                     )
                 )
                 counters += (asker.counters, control.counters)
+                nursery.start_soon(self._heed_guardian)
+                await self._guard.wait_cleared()
                 await nursery.start(self._heed_signals)
                 if self._settings.fault_hook:
                     await nursery.start(deafness.heed_signal, say)
@@ -239,7 +259,11 @@ class Agent:
         )
 
     def _services(self, counters: list[Mapping[str, int]]) -> Services:
-        facts = {"profile": self._settings.profile, "data": _shown(self._data.path)}
+        facts = {
+            "profile": self._settings.profile,
+            "data": _shown(self._data.path),
+            "guardian_pid": self._guard.pid,
+        }
         status = Status(self._node.view, self._clock, counters, facts, self._sealing.describe)
         desk = self._sealing.service(status.members)
         return Services(self._driver, self._node.take_watch, status, self._log, desk)
@@ -270,25 +294,37 @@ class Agent:
         self._sealing.note(event.kind)
         whereabouts.note(event)
 
+    async def _heed_guardian(self) -> None:
+        await self._guard.listen()
+        reason = (
+            f"the guardian (process {self._guard.pid}) has died: the work here ends, and the node with it; "
+            "mesh join starts both again"
+        )
+        self._console.say(reason)
+        self._driver.halt(Stop(_HALTED, f"the guardian (process {self._guard.pid}) has died"))
+
     async def _heed_signals(
         self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         numbers = [signal.SIGTERM, signal.SIGINT]
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             numbers.append(signal.SIGHUP)
-        is_leaving = False
+        heard = 0
         with trio.open_signal_receiver(*numbers) as arriving:
             task_status.started()
             async for number in arriving:
                 name = signal.Signals(number).name
-                if is_leaving:
+                heard += 1
+                # One that was sent to all processes of a group or service comes twice, once by the guardian.
+                forwarded = self._guard.forwarded(numbers)
+                if max(forwarded, heard - forwarded) > 1:
                     self._driver.halt(
                         Stop(_HALTED, f"a second signal ({name}) before the leave was done")
                     )
                     return
-                is_leaving = True
-                self._console.say(f"{name}: leaving")
-                self._driver.tell(Leave(f"{name} received"))
+                if heard == 1:
+                    self._console.say(f"{name}: leaving")
+                    self._driver.tell(Leave(f"{name} received"))
 
 
 def _look(whereabouts: Whereabouts, asker: Asker, sealing: Sealing) -> Address | None:

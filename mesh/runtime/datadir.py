@@ -6,6 +6,7 @@
     DIR/members       JSON: members of the mesh, to ask when the node returns
     DIR/store/        what this node has voted, if it votes
     DIR/control.sock  where `mesh` commands reach the node
+    DIR/guardian      what the guardian writes down of the work that runs, to be cleared away after a crash
     DIR/log           what the node says while a screen has the terminal
 
 Identity is the disk: the id is drawn once, and each start takes a greater boot number. Both are
@@ -48,6 +49,8 @@ _OURS: Final = frozenset(
         "keys",
         "keys.new",
         "control.sock",
+        "guardian",
+        "guardian.new",
         "log",
     }
 )

@@ -7,6 +7,9 @@ When the command itself has ended, whatever is left of its process group is kill
 process that the command leaves behind does not outlive it. One that moved to another session may
 still hold the pipes open; it is waited for one second, then the pipes are closed on this side. The
 exit is reported exactly once, after all output.
+
+A command is guarded from the moment it has started, where the node has a guardian. One that cannot
+be is killed, and reported as this host's fault.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import trio
 
 from mesh.core.effects import StartProcess
 from mesh.core.process import ProcessEvent, ProcessExit, ProcessOutput
+from mesh.runtime.guard import Guard
 from mesh.runtime.spawn import CANNOT_RUN, SpawnError, spawn
 
 PIECE_BYTES_MAX: Final = 65_536
@@ -32,6 +36,8 @@ LINGER_S: Final = 1.0
 
 END_POLL_S: Final = 0.05
 """How often a process is looked at that the system cannot watch for us."""
+
+_UNGUARDED: Final = "the command could not be guarded on this host, and was killed"
 
 _LATE_PIECES_MAX: Final = 2  # a pipe holds one piece: what the command itself left in it
 
@@ -47,6 +53,7 @@ class _Run:
     ended_at: float = math.inf
     is_stopping: bool = False
     is_reaped: bool = False
+    is_refused: bool = False
 
     def kill(self, number: signal.Signals) -> None:
         """Signal the whole group. Its id cannot be another's while the leader is not reaped."""
@@ -64,9 +71,11 @@ class _Run:
 class Executor:
     """Carries out `StartProcess`, `ReadOutput` and `StopProcess` in the nursery that it is given."""
 
-    def __init__(self, nursery: trio.Nursery, report: Report) -> None:
+    def __init__(self, nursery: trio.Nursery, report: Report, guard: Guard | None = None) -> None:
         self._nursery = nursery
         self._report = report
+        self._guard = guard or Guard(None, lambda _: None)
+        self._guard.on_refused = self.refuse
         self._runs: dict[int, _Run] = {}
 
     @property
@@ -90,6 +99,8 @@ class Executor:
         for ready in run.may_read.values():
             ready.set()
         self._runs[effect.run_id] = run
+        if not self._guard.watch(effect.run_id, process.pid):
+            self.refuse(effect.run_id)
         self._nursery.start_soon(self._run, run)
 
     def read(self, run_id: int, stream: int) -> None:
@@ -109,6 +120,13 @@ class Executor:
             return
         run.kill(signal.SIGTERM)
         self._nursery.start_soon(self._kill_later, run, grace_s)
+
+    def refuse(self, run_id: int) -> None:
+        """End a run that nobody guards: it could outlive this node."""
+        run = self._runs.get(run_id)
+        if run is not None:
+            run.is_refused = run.is_stopping = True
+            run.kill(signal.SIGKILL)
 
     def kill_all(self) -> None:
         """Kill every group at once and reap what died: the node is going."""
@@ -137,7 +155,11 @@ class Executor:
             error_text = _bug_text((f"process {run.process.pid}",), error)
             run.close_pipes()
         code = await _reap(run)
+        self._guard.done(run.run_id)
         del self._runs[run.run_id]
+        if run.is_refused:
+            self._report(ProcessExit(run.run_id, CANNOT_RUN, _UNGUARDED, is_host_fault=True))
+            return
         self._report(ProcessExit(run.run_id, code if code >= 0 else 128 - code, error_text))
 
     async def _see_through(self, run: _Run) -> None:
@@ -150,6 +172,7 @@ class Executor:
             run.kill(signal.SIGKILL)
             process.wait()  # it is a zombie by now: returns at once
             run.is_reaped = True
+            self._guard.done(run.run_id)
             run.ended_at = trio.current_time()
             run.has_ended.set()
 

@@ -12,34 +12,28 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 import time
-from collections.abc import Callable, Iterable, MutableMapping
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 import trio
 
-import mesh.guardian
 from mesh.core.address import Address, pack_host
 from mesh.errors import LocalProtocolError
 from mesh.guardian import link
 from mesh.guardian.process import kill_below, look
 from mesh.guardian.record import Leftovers, clear
 
-_BEGIN: Final = (
-    "import sys; sys.path.append(sys.argv[1]); from mesh.guardian.program import main; "
-    "sys.exit(main(sys.argv[2:]))"
-)
 _ANSWER_BYTES_MAX: Final = 64
 _END_POLL_S: Final = 0.005
 
 
 class Answer(NamedTuple):
-    """What the guardian has done: `link.FROZEN`, `THAWED`, `KILLED` or `REFUSED` a run."""
+    """What the guardian has done: `link.FROZEN`, `THAWED`, `KILLED` or `REFUSED` a run, or `FORWARDED` a signal."""
 
     kind: int
     run_id: int
+    """Of `FORWARDED`: the signal's number."""
 
 
 class Cleared(NamedTuple):
@@ -50,45 +44,22 @@ class Cleared(NamedTuple):
     """How many processes would not die (`link.LEFT_UNKNOWN`: nobody could find out)."""
 
 
-def guarded(record: Path, command: Iterable[str]) -> list[str]:
-    """Return the command line that runs a node under a guardian, which keeps its record in this file."""
-    root = Path(mesh.guardian.__file__).parents[2]
-    # Neither site-packages nor the user's settings: the guardian needs none, and they cost memory.
-    return [sys.executable, "-I", "-S", "-c", _BEGIN, str(root), str(record), *command]
-
-
-def take_link(environ: MutableMapping[str, str]) -> socket.socket | None:
-    """Return the socket to the guardian that started this process, or None if none did.
-
-    Its variable is taken out of the environment and the socket is closed in children, so that no work
-    can speak for the node.
-    """
-    text = environ.pop(link.FD_VARIABLE, "")
-    if not text.isdecimal():
-        return None
-    try:
-        found = socket.socket(fileno=int(text))
-    except OSError:  # an outer node's, inherited in name only
-        return None
-    found.set_inheritable(False)
-    found.setblocking(False)
-    return found
-
-
 def start_time_of(pid: int) -> int | None:
     """Return when a process started, as /proc counts it, or None if there is none."""
     process = look(pid)
     return None if process is None else process.start
 
 
-def end_work(mark: str, timeout_s: float = 2.0) -> int:
+def end_work(mark: str, timeout_s: float = 2.0, *, spared_group: int = 0) -> int:
     """Kill everything that this process has started and wait for it; return how many would not die.
+
+    Who is in the spared process group is no work, and left alone.
 
     For a node whose guardian has died: it blocks, and leaves the dead to be reaped. What had fled from
     its parents belongs to nobody now: it is found by the mark, `link.MARK_VARIABLE` in the environment.
     """
     deadline = time.monotonic() + timeout_s
-    while left := kill_below(os.getpid()):
+    while left := kill_below(os.getpid(), spared_group):
         if time.monotonic() > deadline:
             break
         time.sleep(_END_POLL_S)
@@ -99,7 +70,7 @@ def end_work(mark: str, timeout_s: float = 2.0) -> int:
 
 
 class Guardian:
-    """The guardian as its node sees it. Give it the socket of `take_link`, and `listen`."""
+    """The guardian as its node sees it. Give it the socket of `guarded.take_link`, and `listen`."""
 
     def __init__(self, sock: socket.socket, report: Callable[[Answer | Cleared], None]) -> None:
         self.is_alive = True
@@ -168,13 +139,13 @@ class Guardian:
         self.is_alive = False
         self._socket.close()
 
-    async def _hear(self) -> None:
-        while True:
+    def hear(self) -> None:
+        """Report the answers that have come."""
+        while self.is_alive:
             try:
                 packet = self._socket.recv(_ANSWER_BYTES_MAX)
             except BlockingIOError:
-                await trio.lowlevel.wait_readable(self._socket)
-                continue
+                return
             except OSError:  # it died with orders unread
                 packet = b""
             if not packet:
@@ -182,6 +153,12 @@ class Guardian:
                 return
             kind, number, left = link.decode_answer(packet)
             self._report(Cleared(number, left) if kind == link.CLEARED else Answer(kind, number))
+
+    async def _hear(self) -> None:
+        self.hear()
+        while self.is_alive:
+            await trio.lowlevel.wait_readable(self._socket)
+            self.hear()
 
     async def _flush(self) -> None:
         while True:

@@ -19,7 +19,7 @@ class Status:
         make_view: Callable[[float], View],
         clock: Clock,
         counters: Sequence[Mapping[str, int]],
-        facts: Mapping[str, str],
+        facts: Mapping[str, Any],
         more: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         """`facts` stay as they are; `more` gives those that change."""

@@ -16,7 +16,8 @@ from typing import Self
 from mesh.fleet.clearing import marked_pids, wait_until
 from mesh.guardian import link
 from mesh.guardian.process import look
-from mesh.runtime.guardian import Answer, Cleared, Guardian, guarded, start_time_of
+from mesh.runtime.guarded import guarded
+from mesh.runtime.guardian import Answer, Cleared, Guardian, start_time_of
 
 VARIABLE = "MESH_TEST_RUN"
 PATIENCE_S = 10.0

@@ -178,9 +178,11 @@ def test_a_benchmark_that_is_killed_takes_its_processes_along(start: Start, stag
     bench = start(*DETECT, *words, env=stage.environment)
     until_line(bench, b"see each other")
     wait_until(
-        lambda: marked_count(stage) == 6 or None,
+        lambda: marked_count(stage) == 9 or None,
         20.0,
-        lambda: AssertionError(f"3 members, 2 loops and the benchmark: {marked_count(stage)}"),
+        lambda: AssertionError(
+            f"3 members, their guardians, 2 loops and the benchmark: {marked_count(stage)}"
+        ),
     )
     bench.kill()
     bench.wait()

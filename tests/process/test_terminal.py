@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -103,6 +104,24 @@ def test_killed_node_takes_its_screen_along_and_the_shell_has_its_terminal_back(
             lambda: AssertionError("the screen outlives its node"),
         )
         assert seat.shown.index(LEAVE) < seat.shown.index(b"mesh: the node")
+        seat.assert_restored()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the guardian is for Linux")
+def test_node_whose_guardian_is_killed_takes_its_screen_along(home: Path) -> None:
+    arguments = ("--name", "here", "--bind", "127.0.0.1:0", "--data", str(home / "d"))
+    script = '"$@"; while :; do echo "the shell goes on"; sleep 0.1; done'
+    with Seat(home, "join", *arguments, shell=script) as seat:
+        seat.read_until(b"members")
+        with Client(home / "d") as client:
+            pid = client.call("status")["guardian_pid"]
+        os.kill(pid, signal.SIGKILL)
+        seat.read_until(f"stopped: the guardian (process {pid}) has died".encode())
+        wait_until(
+            lambda: screens(seat) == [] or None,
+            TIMEOUT_S,
+            lambda: AssertionError("the screen outlives its node"),
+        )
         seat.assert_restored()
 
 

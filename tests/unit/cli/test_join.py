@@ -24,7 +24,9 @@ def join(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SettingsOf:
     def settings_of(*words: str) -> AgentSettings:
         found: list[AgentSettings] = []
 
-        def record(settings: AgentSettings) -> int:
+        def record(settings: AgentSettings, guardian: object, *, why_alone: str) -> int:
+            assert guardian is None
+            assert why_alone  # this process becomes nobody's guardian
             found.append(settings)
             return 0
 

@@ -1,0 +1,122 @@
+"""What a node does with its guardian, if it has one: at its start, for each run, and when that has died.
+
+Runs have no deadlines yet, as there are no leases: the guardian's part is to end them with their node.
+No obituary is handed to it either, as nobody would know what to do with one: so it sends none.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+from collections.abc import Callable, Collection
+from typing import Final
+
+import trio
+
+from mesh.guardian import link
+from mesh.runtime.guardian import Answer, Cleared, Guardian, end_work, start_time_of
+
+CLEAR_TIMEOUT_S: Final = 8.0
+
+
+class Guard:
+    """One node's guardian, or the lack of one: then nothing is watched, and nothing is cleared away."""
+
+    def __init__(self, sock: socket.socket | None, say: Callable[[str], None]) -> None:
+        self.pid = None if sock is None else os.getppid()
+        self.has_died = False
+        self.on_refused: Callable[[int], None] = lambda _: None
+        """Told of a run that the guardian does not take; the executor sets it."""
+
+        self._guardian = None if sock is None else Guardian(sock, self._heed)
+        self._forwarded: list[int] = []
+        self._say = say
+        self._is_cleared = trio.Event()
+
+    def watch(self, run_id: int, pid: int) -> bool:
+        """Have a run guarded whose process has just been started; False if it cannot be."""
+        if self._guardian is None:
+            return True
+        try:
+            start = start_time_of(pid)
+        except OSError:  # no descriptor left
+            return False
+        if start is None:
+            return False
+        self._guardian.watch(run_id, pid, start, math.inf, math.inf)
+        return True
+
+    def done(self, run_id: int) -> None:
+        """Say that a run's process is reaped; the guardian kills what it left behind."""
+        if self._guardian is not None:
+            self._guardian.done(run_id)
+
+    def forwarded(self, numbers: Collection[int]) -> int:
+        """Return how many signals of these numbers the guardian has forwarded up to now."""
+        if self._guardian is not None:
+            self._guardian.hear()
+        return sum(number in numbers for number in self._forwarded)
+
+    def begin_clearing(self) -> None:
+        """Have the work cleared away that the last session left. Only with the data directory locked."""
+        if self._guardian is not None:
+            self._guardian.clear()
+
+    async def wait_cleared(self) -> None:
+        """Wait until that is done. `listen` meanwhile.
+
+        Whatever comes of it, the node goes on: it says what is left.
+        """
+        if self._guardian is None:
+            return
+        with trio.move_on_after(CLEAR_TIMEOUT_S) as patience:
+            await self._is_cleared.wait()
+        if patience.cancelled_caught:
+            self._say(
+                f"the guardian has not found out within {CLEAR_TIMEOUT_S:g} s what the last session left running"
+            )
+
+    async def listen(self) -> None:
+        """Heed what the guardian says, until it has died; without one, for ever."""
+        if self._guardian is None:
+            await trio.sleep_forever()
+        else:
+            await self._guardian.listen()
+            self.has_died = True
+            self._is_cleared.set()
+
+    def close(self) -> None:
+        """Let the guardian go. If it has died, end all that this node has started: nobody else would."""
+        if self._guardian is None:
+            return
+        self._guardian.close()
+        if self.has_died:
+            # Who is in this process's own group is its screen, which gives the terminal back.
+            left = end_work(os.environ.get(link.MARK_VARIABLE, ""), spared_group=os.getpgrp())
+            if left:
+                self._say(f"{_processes(left)} of this node's work would not die")
+
+    def _heed(self, answer: Answer | Cleared) -> None:
+        if isinstance(answer, Cleared):
+            self._tell(answer)
+            self._is_cleared.set()
+        elif answer.kind == link.REFUSED:
+            self.on_refused(answer.run_id)
+        elif answer.kind == link.FORWARDED:
+            self._forwarded.append(answer.run_id)
+
+    def _tell(self, cleared: Cleared) -> None:
+        if cleared.killed:
+            self._say(f"the last session left {_processes(cleared.killed)} running: killed")
+        if cleared.left == link.LEFT_UNKNOWN:
+            self._say("what the last session left running cannot be found out: it may still run")
+        elif cleared.left:
+            self._say(
+                f"the last session left {_processes(cleared.left)} running that will not die, and may still "
+                "do its work"
+            )
+
+
+def _processes(count: int) -> str:
+    return "1 process" if count == 1 else f"{count} processes"
