@@ -29,5 +29,7 @@ def test_any_bytes_are_an_answer_or_garbage(packet: bytes) -> None:
     with suppress(ValueError):
         kind, number, left = link.decode_answer(packet)
         is_cleared = kind == link.CLEARED
-        again = link.encode_cleared(number, left) if is_cleared else link.encode_run_id(kind, number)
+        again = (
+            link.encode_cleared(number, left) if is_cleared else link.encode_run_id(kind, number)
+        )
         assert packet == again
