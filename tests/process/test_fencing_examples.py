@@ -29,7 +29,7 @@ from tests.process.fence_writer import BASE, mark
 from tests.process.guarded_places import GUARDS, http_service, postgresql
 
 FENCED = 77
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 WRITER = Path(__file__).with_name("fence_writer.py")
 NAMES = ("sqlite", "postgresql", "file", "http")
 REFUSALS = {"sqlite": 12, "postgresql": 10, "file": 50, "http": 25}
