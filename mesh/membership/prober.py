@@ -127,8 +127,9 @@ class Prober:
         self._typical: RoundTrip | None = None  # of all members, for one that was not measured yet
 
     def start(self, now: float) -> None:
-        """Begin the protocol periods, at a random phase."""
-        if _PERIOD not in self._timers:
+        """Begin the protocol periods, at a random phase; or the next one sooner, if health is better than it was."""
+        due = self._timers.deadline(_PERIOD)
+        if not self._is_over and (due is None or due > now + self._period_s):
             self._timers.set(_PERIOD, now + self._rng.random() * self._period_s)
 
     def stop(self) -> None:

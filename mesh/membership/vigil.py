@@ -63,6 +63,7 @@ class Vigil:
         self._lagged_at = float("-inf")
         self._noticed_at = float("-inf")
         self._voided_at = float("-inf")
+        self._score_heard = 0  # the health score when anybody was last heard
         self._doubt = Doubt(
             probe_interval_s=config.probe_interval_s, pause_tolerance_s=config.pause_tolerance_s
         )
@@ -73,7 +74,7 @@ class Vigil:
         """Note that somebody of this mesh was heard; `sender` is None for one that is not known yet.
 
         After deafness the probe under way means nothing, unless one was just voided for that reason,
-        and the suspects get a moment.
+        the suspects get a moment, and this node's health is what it was before.
 
         Returns:
             Whether this is the first word after deafness: then there is much to catch up with.
@@ -83,7 +84,12 @@ class Vigil:
         since = self._doubt.heard_at
         self._doubt.heard_at = now
         if not self._config.lifeguard.has_self_doubt or not self._doubt.is_deaf(now, since):
+            self._score_heard = self._awareness.score
             return False
+        # Nobody answered while nobody could be heard: that says nothing of the time from now on. A host back
+        # from a cut would otherwise miss nobody for half a minute.
+        self._awareness.score = min(self._awareness.score, self._score_heard)
+        self._prober.start(now)
         trusted_s = TRUSTED_PERIODS * self._config.probe_interval_s * self._awareness.scale
         if now - self._voided_at > trusted_s:
             self._voided_at = now

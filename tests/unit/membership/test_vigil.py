@@ -83,6 +83,20 @@ def test_deaf_node_suspects_but_does_not_declare_dead(pump: Pump) -> None:
     assert pump.run_until(lambda: all(deaf.state_of(other) is State.ALIVE for other in rest), 2.0)
 
 
+def test_health_after_deafness_is_what_it_was_before(pump: Pump) -> None:
+    hosts = pump.mesh(8)
+    deaf = hosts[0]
+    deaf.swim.awareness.note(2)
+    pump.deafen(deaf)
+    pump.run(5.0)
+    assert deaf.swim.awareness.score == pump.config.lifeguard.health_max
+    pump.heal()
+    assert pump.run_until(lambda: deaf.swim.awareness.score <= 2, pump.config.probe_interval_s)
+    deaf.sent.clear()
+    pump.run(8 * pump.config.probe_interval_s)
+    assert len(sent(deaf, Ping)) >= 5, "it pings as often as before, though it was about to wait"
+
+
 def test_verdict_that_is_put_off_again_and_again_is_one_doubted_verdict(pump: Pump) -> None:
     hosts = pump.mesh(4)
     deaf = hosts[0]
