@@ -69,7 +69,11 @@ def main(arguments: list[str]) -> int:
     try:
         key, token = os.environ["MESH_IDEMPOTENCY_KEY"], int(os.environ["MESH_TOKEN"])
     except (KeyError, ValueError) as error:
-        print(f"expected what Mesh gives a task in its environment: {error!r}", file=sys.stderr)
+        print(
+            "MESH_IDEMPOTENCY_KEY and MESH_TOKEN, a whole number, are expected, as Mesh sets them for a task's "
+            f"command; found {error!r}: run this in a task, or set both to try it by hand",
+            file=sys.stderr,
+        )
         return 2
     try:
         match arguments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Final
 
 from mesh.cli.arguments import Commands, add_command, add_data, add_json, data_dir
@@ -37,7 +38,8 @@ def run_doctor(options: argparse.Namespace) -> int:
     from mesh.runtime.doctor import check_data_dir, worst
     from mesh.runtime.host import check_host
 
-    findings = [*check_data_dir(data_dir(options)), *check_host()]
+    is_named = bool(options.data or os.environ.get("MESH_DATA"))
+    findings = [*check_data_dir(data_dir(options), is_named=is_named), *check_host()]
     level = worst(findings)
     if options.json:
         print_json({"worst": level, "findings": [asdict(finding) for finding in findings]})

@@ -37,14 +37,17 @@ class Finding:
     """What to do; "" if nothing is to be done."""
 
 
-def check_data_dir(path: Path) -> list[Finding]:
+def check_data_dir(path: Path, *, is_named: bool = False) -> list[Finding]:
     """Look at a data directory: whose it is, who may read it, what room there is, and all that it keeps.
 
-    It reads the whole store, which takes about a second for 100,000 records.
+    It reads the whole store, which takes about a second for 100,000 records. `is_named`: the user named
+    it, so that it is wrong if it is not there; a host without a node has no default one.
     """
     try:
         status = path.stat()
     except FileNotFoundError:
+        if is_named:
+            return [_no_directory(path, "nothing")]
         text = f"{path} does not exist: no node of this host has run on it"
         advice = "mesh join makes it; if a node did run here, name its directory with --data"
         return [Finding("directory", "warn", text, advice)]

@@ -185,6 +185,22 @@ def test_each_step_says_what_it_did(guard: Guard) -> None:
     assert guard.attempt(9, "fly").returncode == 2
 
 
+def test_a_guard_outside_a_task_says_what_to_set(guard: Guard) -> None:
+    for variables in ({}, {"MESH_TOKEN": "7"}, {"MESH_TOKEN": "x", "MESH_IDEMPOTENCY_KEY": "a"}):
+        alone = {name: value for name, value in os.environ.items() if not name.startswith("MESH_")}
+        found = subprocess.run(
+            [sys.executable, guard.program, guard.place, "show"],
+            env={**alone, **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert (found.returncode, found.stdout) == (2, "")
+        assert "run this in a task, or set both to try it by hand" in found.stderr
+
+
 def test_a_stopped_run_that_wakes_after_its_successor_began_is_refused(guard: Guard) -> None:
     with guard.writer("step", str(OLD)) as old:
         assert old.stdin is not None

@@ -67,6 +67,13 @@ def test_a_directory_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
+def test_a_directory_that_was_named_and_is_not_there_is_bad(tmp_path: Path) -> None:
+    (finding,) = check_data_dir(tmp_path / "none", is_named=True)
+    assert finding.level == "bad"
+    assert "none: a directory that can be read is expected, found: nothing" in finding.text
+    assert "--data" in finding.advice
+
+
 def test_a_file_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (found,) = check_data_dir(tmp_path / "file")
