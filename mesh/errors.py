@@ -9,6 +9,12 @@ Source: the split of local and remote protocol faults follows h11.
 
 from __future__ import annotations
 
+import errno as numbers
+from typing import Final
+
+OWN_SHORTAGE: Final = frozenset({numbers.EMFILE, numbers.ENFILE, numbers.ENOMEM, numbers.ENOBUFS})
+"""What failed so was not even tried, for want of something here."""
+
 
 class MeshError(Exception):
     """The root of all errors of this package."""
@@ -79,6 +85,11 @@ class TransportError(MeshError):
     def __init__(self, message: str, errno: int | None = None) -> None:
         self.errno = errno
         super().__init__(message)
+
+    @property
+    def is_own_shortage(self) -> bool:
+        """Say whether nothing was asked for want of something here: descriptors, memory."""
+        return self.errno in OWN_SHORTAGE
 
 
 class ForeignStreamError(DecodeError, TransportError):

@@ -3,7 +3,8 @@
     it hears nobody, and a verdict is due ──► it asks itself
         answered               it does hear: the others are dead, or it is cut off, and the verdict may fall
         no answer in time      what arrives here is not handled: the verdict waits, however long that lasts
-        never answered before  some cannot reach their own address: that says nothing, and the verdict may fall
+        never answered before  some cannot reach their own address: that says nothing, and the verdict may fall;
+                           the question is put again now and then
 
 A blocked node and the last survivor of a mesh hear the same: nothing. No patience tells them apart, for a block
 may outlast any; the question does. It goes the way of what others send: through the kernel, the node's own
@@ -36,6 +37,10 @@ PAUSE_PERIODS: Final = 0.5
 """The question is put no sooner again."""
 
 
+LEARN_PERIODS: Final = 60
+"""Where it was not answered the question is put again after so long: the packets of one may have been lost."""
+
+
 class Echo:
     """Puts the question, and knows when it was answered."""
 
@@ -63,8 +68,10 @@ class Echo:
         self.answered_at = float("-inf")
 
     def learn(self, now: float) -> None:
-        """Find out, once at each address of this node, whether it is answered there at all."""
-        if self._identity.address == self._learnt_at or self._is_open:
+        """Find out, at each address of this node, whether it is answered there at all: once, and again while it is not."""
+        again_at = self._asked_at + LEARN_PERIODS * self._config.probe_interval_s
+        is_learnt = self._identity.address == self._learnt_at and (self._is_known or now < again_at)
+        if is_learnt or self._is_open:
             return
         self._learnt_at = self._identity.address
         self._is_known = self._has_missed = False
@@ -95,7 +102,8 @@ class Echo:
             is_answer = is_own and ack.boot == low32(own.card.boot)
         else:  # what the kernel says came in as well; a deadline, or a question not put, came in by no socket
             number = reply.errno if isinstance(reply, TransportError) else None
-            is_answer = self._is_known and number not in {None, errno.ETIMEDOUT}
+            was_put = isinstance(reply, TransportError) and not reply.is_own_shortage
+            is_answer = self._is_known and was_put and number not in {None, errno.ETIMEDOUT}
         if is_answer:
             self._is_known, self.answered_at = True, now
         elif self._is_known:

@@ -67,9 +67,6 @@ HINTS_BURST: Final = 20
 TRY_S: Final = 1.0
 """A lifeline is tried no sooner again."""
 
-OWN_SHORTAGE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
-"""A question that failed so was not asked, for want of something here."""
-
 VANTAGE_POINTS: Final = 2
 SPARE_S: Final = 0.02
 """The first two observers in rank speak at once; whoever else is a witness tells all only if no verdict fell so soon."""
@@ -216,8 +213,8 @@ class Evidence:
             if isinstance(ack, Ack) and ack.boot == low32(boot) and reply.sender == node_id:
                 del self._cases[member.node_id]  # it lives, and opens another lifeline
             return
-        number = reply.errno if isinstance(reply, TransportError) else None
-        number = None if number in OWN_SHORTAGE else number
+        was_put = isinstance(reply, TransportError) and not reply.is_own_shortage
+        number = reply.errno if isinstance(reply, TransportError) and was_put else None
         if number == errno.ECONNREFUSED:
             case.seen |= Seen.REFUSED
             self._try_lines(now, member)

@@ -1,7 +1,7 @@
 """Membership as one machine: dispatch and timers, nothing else.
 
-Inputs are packets, replies and the clock; outputs are collected in the outbox. Each message has one
-row in a table below and one method in the part that owns it.
+Inputs are packets, requests, replies and the clock; outputs are collected in the outbox. Whatever comes in, first
+the clock is compared with the deadline that was to be met: see `vigil`.
 """
 
 from __future__ import annotations
@@ -205,13 +205,14 @@ class Swim:
                 # Nothing is on its way here, so a difference is one that gossip will not mend.
                 self._sync.compare(now, known, message.view)
         if is_gone and self._leave_at is None:
-            self._meet(now, sender, source)
+            self._sync.meet(now, sender, source)
         return self._take(now)
 
     def handle_request(
         self, now: float, sender: NodeId, message: object, mesh_id: MeshId = NO_MESH
     ) -> tuple[object, list[Outgoing]]:
         """Answer a request on a stream; `mesh_id` is the asker's. The reply None means: none."""
+        self._vigil.notice(now, self._due)
         reply: object
         if isinstance(message, Join):
             reply = self._on_join(now, message, mesh_id)
@@ -230,6 +231,7 @@ class Swim:
     def handle_reply(self, now: float, tag: Hashable, reply: Packet | Exception) -> list[Outgoing]:
         """Take the reply of an exchange that this machine started, or the error instead of one."""
         assert isinstance(tag, tuple)
+        self._vigil.notice(now, self._due)
         sender = NodeId(0) if isinstance(reply, Exception) else reply.sender
         message = reply if isinstance(reply, Exception) else reply.messages[0]
         if tag[0] == "sync":
@@ -256,6 +258,7 @@ class Swim:
         self, now: float, seed: str, addresses: tuple[Address, ...]
     ) -> list[Outgoing]:
         """Take the addresses of a seed."""
+        self._vigil.notice(now, self._due)
         for address in self._entrance.handle_resolved(now, seed, addresses):
             self._sync.begin(address)
         return self._take(now)
@@ -376,15 +379,6 @@ class Swim:
         if member is None or member.state is not State.DEAD:
             return () if member is None else self._prober.accusation_of(member)
         return (member.verdict(member.cause, self.identity.node_id),)
-
-    def _meet(self, now: float, sender: NodeId, source: Address) -> None:
-        """Compare notes with somebody who speaks but is unknown or thought gone."""
-        member = self.table.get(sender)
-        if member is not None:
-            is_leaving = now - member.since < 2 * self._config.leave_linger_s
-            if member.is_living or (member.state is State.LEFT and is_leaving):
-                return
-        self._sync.begin(source)
 
     def _take(self, now: float) -> list[Outgoing]:
         if self._leave_at is None:

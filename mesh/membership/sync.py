@@ -91,6 +91,15 @@ class Sync:
         for member in self._table.choose(self._rng, 1):
             self.begin(member.address, member.node_id)
 
+    def meet(self, now: float, sender: NodeId, source: Address) -> None:
+        """Compare notes with somebody who speaks but is unknown or thought gone."""
+        member = self._table.get(sender)
+        if member is not None:
+            is_leaving = now - member.since < 2 * self._config.leave_linger_s
+            if member.is_living or (member.state is State.LEFT and is_leaving):
+                return
+        self.begin(source)
+
     def begin(self, address: Address, node_id: NodeId = NO_NODE) -> None:
         """Start an exchange with whoever is at `address`, unless one is under way or too many are."""
         if address in self._open:

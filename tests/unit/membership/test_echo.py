@@ -184,12 +184,27 @@ def test_what_the_kernel_says_is_an_answer_as_well_for_it_was_heard(number: int)
     assert asker.echo.is_heard(10.0)
 
 
-@pytest.mark.parametrize("number", [None, errno.ETIMEDOUT])
+@pytest.mark.parametrize(
+    "number",
+    [None, errno.ETIMEDOUT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS],
+)
 def test_question_that_was_not_put_or_has_run_out_is_not_answered(number: int | None) -> None:
     asker = Asker()
     asker.echo.ask(10.0)
     assert not asker.echo.handle_reply(10.1, TransportError("nothing", number))
     assert not asker.echo.is_heard(10.1)
+
+
+def test_first_question_that_was_lost_is_put_again_after_a_while() -> None:
+    asker = Asker(is_known=False)
+    asker.echo.handle_reply(0.3, TIMED_OUT)
+    asker.asked()
+    asker.echo.learn(1.0)
+    assert asker.asked() == []
+    asker.echo.learn(1000.0)
+    assert len(asker.asked()) == 1
+    asker.echo.handle_reply(1000.0, asker.reply())
+    assert not asker.echo.is_heard(1010.0), "from now on silence of its own counts"
 
 
 def test_refusal_from_the_start_shows_no_way_to_the_own_address() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import statistics
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
+from mesh.core.ids import low32
+from mesh.errors import TransportError
 from mesh.membership.lifeguard import LifeguardConfig, plain_swim
 from mesh.membership.profile import SwimConfig, local
 from mesh.wire.packet import decode_packet
@@ -56,6 +59,25 @@ def test_suspects_are_given_the_time_that_the_observer_slept(pump: Pump) -> None
     after = first.swim.rumours.suspicions.next_deadline()
     assert after is not None
     assert after - before >= 4.0
+
+
+@pytest.mark.parametrize("way", ["request", "reply", "resolved", "datagram"])
+def test_a_pause_is_noticed_whatever_comes_first(pump: Pump, way: str) -> None:
+    """An exchange that ran out meanwhile, say, must not be held against the member that was asked."""
+    first, second = pump.mesh(5)[:2]
+    swim, now = first.swim, pump.now + 3.0
+    match way:
+        case "request":
+            swim.handle_request(now, second.node_id, Ping(1, low32(first.node_id), 0))
+        case "reply":
+            swim.handle_reply(now, ("fallback", 0), TransportError("late", errno.ETIMEDOUT))
+        case "resolved":
+            swim.handle_resolved(now, "nowhere:1", ())
+        case _:
+            swim.handle_packet(
+                now, second.address, packet(second, Ping(1, low32(first.node_id), 0))
+            )
+    assert swim.counters["voided_pauses"] == 1
 
 
 def test_a_pause_is_one_however_much_waits_in_the_socket(pump: Pump) -> None:
