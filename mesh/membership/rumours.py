@@ -190,7 +190,7 @@ class Rumours:
         self.declare(now, member, suspected.told_cause, evidence)
 
     def declare(self, now: float, member: Member, cause: Cause, evidence: tuple[Clue, ...]) -> None:
-        """Declare a member dead for more reason than silence."""
+        """Declare a member dead, and tell others."""
         message = member.verdict(cause, self.own_id)
         self._on_verdict(now, message, (State.DEAD, cause), evidence, message.accuser)
 
@@ -291,7 +291,7 @@ class Rumours:
             self.suspicions.hurry(message, ends_by)
 
     def _is_told(self, message: Verdict) -> bool:
-        """Say whether all were told: each witness of a crash tells as many itself as there are, in a small mesh."""
+        """Say whether all were told of a crash, in a small mesh: each of two witnesses tells its half, or one tells all."""
         is_seen = isinstance(message, Suspect) and message.seen != 0
         is_crash = isinstance(message, Dead) and message.cause is Cause.CRASHED
         return (is_seen or is_crash) and len(self._table.living) <= WITNESSED_MAX

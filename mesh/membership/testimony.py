@@ -50,7 +50,10 @@ class Testimony:
         self._send(fellows, member, words)
 
     def tell_words(self, member: Member, words: Mapping[NodeId, Seen]) -> None:
-        """Tell the half that is this node's to tell, if both who are first in rank know; else everybody."""
+        """Tell the half that is this node's to tell, if both who are first in rank have spoken; else everybody.
+
+        The halves are whole where both see the same members living; whoever falls between them hears it by gossip.
+        """
         living = self._table.living
         first = self._ranked(member, SPEAKERS)
         is_shared = self._own_id in first and all(speaker in words for speaker in first)
@@ -75,7 +78,7 @@ class Testimony:
             for accuser, seen in words.items()
         ]
         # The accused is told last: it has refused already, and may still refute.
-        for one in sorted(to, key=node_id.__eq__):
+        for one in sorted(to, key=lambda one: one == node_id):
             told = self._table.get(one)
             if told is not None:
                 self._outbox.send(told.address, *messages, about=node_id)

@@ -2,7 +2,7 @@
 
 A node that was stopped, swapped out or starved wakes with all its timers due and the answers still in
 its socket. Judging then would accuse others of its own absence. So every input first compares the
-clock with the deadline that should have been met: a long overdue one is a pause, and voids the probe
+clock with the deadline that should have been met: a long overdue one is a pause, and voids the probes
 under way and gives each suspect the time slept; a short one is lag, and counts against the health score.
 No ticker is needed: an idle node has deadlines anyway.
 
@@ -33,7 +33,7 @@ PAUSE_SHARE: Final = 1.0
 """A loop that is late by this share of the probe timeout was away: its probe means nothing."""
 
 TRUSTED_PERIODS: Final = 2.5
-"""So many periods after deafness voided a probe, as long as they are now, probes mean something again.
+"""So many periods after deafness voided the probes, as long as they are now, probes mean something again.
 
 A node in bad health asks so seldom that it hears nobody for long without being deaf. Were each word
 after such a silence to void the probe under way, the nacks about a dead member would void each of its."""
