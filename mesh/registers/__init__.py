@@ -8,5 +8,13 @@ proposal.py   one ballot of one asker at one register: create, claim or change
 trust.py      an owner's side of one lease: sure, in doubt, lost
 writer.py     an owner's writes under its ballot, numbered
 reading.py    what a majority holds, asked without a ballot
+asker.py      a node's questions: to create, to change, to read
+leaseholder.py  all leases of a node, renewed together
+owning.py     what a node owns: its leases, and its writes under them
 roster.py     who votes, in which epoch
+seating.py    which voters keep a register, and which of them is the first
+installation.py  how a voter of the next epoch takes over what the last one held
+handover.py   what a desk does for a change of voters
+outbox.py     what waits for a commit, and what does not
+desk.py       all of it for one node: its voter, what it asks, what it owns
 """

@@ -125,6 +125,7 @@ class Asker:
         self._rng = rng
         self._questions: dict[int, _Question] = {}
         self._by_ballot: dict[tuple[bytes, Ballot], int] = {}
+        self._by_key: dict[bytes, list[int]] = {}
         self._timers: Timers[int] = Timers()
         self._last = (
             boot << 32
@@ -158,7 +159,8 @@ class Asker:
     ) -> list[Asked]:
         """Create a register that this node, its first voter, has accepted by itself under `ballot` (Voter.create).
 
-        The acceptance is stored before anything of this is sent. Where others know more, it is asked as ever.
+        The acceptance is stored before anything of this is sent; then it is handed in like any other's answer.
+        Where others know more, it is asked as ever.
         """
         question = self._creation(now, key, value, tag, timeout_s)
         question.reads = False
@@ -186,7 +188,7 @@ class Asker:
         if isinstance(answer, Held):
             numbers = [answer.tag]
         elif answer.ballot == NO_BALLOT:
-            numbers = [number for number, one in self._questions.items() if one.key == answer.key]
+            numbers = [*self._by_key.get(answer.key, ())]
         else:
             numbers = [self._by_ballot.get((answer.key, answer.ballot))]
         out: list[Asked] = []
@@ -200,6 +202,12 @@ class Asker:
                 out += question.under_way.handle(now, sender, answer)
             out += self._look(now, number, question)
         return out
+
+    def move(self, now: float) -> None:
+        """Begin anew what is under way: another epoch is asked from now on, and who was asked may answer no more."""
+        for number, question in self._questions.items():
+            if question.under_way is not None:
+                self._again(now, number, question, reads=question.kind is not _Kind.PROPOSE)
 
     def next_deadline(self) -> float | None:
         """Return when something is to be asked again, or is out of time."""
@@ -237,6 +245,7 @@ class Asker:
     def _add(self, question: _Question) -> int:
         self._last += 1
         self._questions[self._last] = question
+        self._by_key.setdefault(question.key, []).append(self._last)
         return self._last
 
     def _ask(self, now: float, number: int, question: _Question) -> list[Asked]:
@@ -299,7 +308,8 @@ class Asker:
             is_read = question.kind is _Kind.READ
             outcome = Seen(result.value, is_chosen=True, is_known=True) if is_read else result
             return self._end(number, outcome)
-        question.above = max(question.above, result.above.n)
+        if self._numbers.can_follow(result.above.n):
+            question.above = max(question.above, result.above.n)
         was_first = isinstance(question.under_way, Proposal) and not question.under_way.ballot.n
         if result.reason in {Reason.OUTBID, Reason.WRONG_EPOCH} and not was_first:
             return self._again(now, number, question, reads=False)
@@ -317,6 +327,9 @@ class Asker:
 
     def _end(self, number: int, outcome: Outcome) -> list[Asked]:
         question = self._questions.pop(number)
+        self._by_key[question.key].remove(number)
+        if not self._by_key[question.key]:
+            del self._by_key[question.key]
         self._timers.cancel(number)
         self._forget(question)
         return [Done(question.tag, outcome)]

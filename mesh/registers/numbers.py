@@ -31,6 +31,10 @@ class Numbers:
         self._next = set_aside + 1
         self._limit = set_aside  # durable, or on its way before anything that is sent later
 
+    def can_follow(self, above: int) -> bool:
+        """Say whether somebody may have counted to this: what a node says of others is not taken for granted."""
+        return max(self._next, above + 1) <= self._highest
+
     def take(self, above: int = 0) -> tuple[int, int | None]:
         """Return a number above `above` that was never used, and what has to be stored before it is sent.
 
@@ -40,12 +44,16 @@ class Numbers:
             LocalProtocolError: `above` is no number that anybody has counted to; nothing was taken.
         """
         n = max(self._next, above + 1)
-        if n - self._next > LEAP_MAX or n > N_MAX:
+        if n > self._highest:
             raise LocalProtocolError(
-                f"a number of at most {min(self._next + LEAP_MAX, N_MAX)} is expected, found {above}"
+                f"a number of at most {self._highest} is expected, found {above}"
             )
         self._next = n + 1
         if n <= self._limit:
             return n, None
         self._limit = n + BLOCK
         return n, self._limit
+
+    @property
+    def _highest(self) -> int:
+        return min(self._next + LEAP_MAX, N_MAX)

@@ -129,9 +129,9 @@ class Proposal:
     def start_created(self, now: float, own_id: NodeId, value: Value) -> Sent:
         """Begin with the second step: this node, the first voter, has created the register by itself.
 
-        Its own acceptance counts already, and is durable before this is sent. `change` is never called.
+        Its own acceptance is durable before this is sent, and counts when it is heard of, as any other's: not
+        before it is durable. `change` is never called.
         """
-        self._accepted.add(own_id)
         return self._accept_all(now, value, but=own_id)
 
     def handle(self, now: float, sender: NodeId, answer: Answer) -> Sent:

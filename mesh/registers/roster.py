@@ -30,6 +30,10 @@ FULL: Final = 3
 _FORM: Final = next(field for kind, field in SCHEMAS.values() if kind is Roster)
 
 
+ROSTERS: Final = b"\x00roster/"
+"""The registers that hold rosters, by how their keys begin."""
+
+
 def founding(founder: NodeId) -> Roster:
     """Return the first roster of a mesh."""
     return Roster(FIRST, (founder,))
@@ -37,7 +41,7 @@ def founding(founder: NodeId) -> Roster:
 
 def successor_key(epoch: int) -> bytes:
     """Return the key of the register that holds the successor of an epoch."""
-    return b"\x00roster/%d" % epoch
+    return ROSTERS + b"%d" % epoch
 
 
 def successor_of(roster: Roster, voters: list[NodeId]) -> Roster:

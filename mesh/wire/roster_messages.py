@@ -1,4 +1,4 @@
-"""The messages by which one epoch's voters follow another's: seal, fetch, and the roster itself."""
+"""The messages by which one epoch's voters follow another's: seal, fetch, and rosters, told and asked for."""
 
 from __future__ import annotations
 
@@ -70,6 +70,13 @@ class Page:
     is_last: bool
 
 
+@dataclass(frozen=True, slots=True)
+class AskRoster:
+    """'This is the epoch whose roster I know' (0: none); 'tell me of a later one.' Who knows of none is silent."""
+
+    epoch: int
+
+
 SealRequest: TypeAlias = Seal | Fetch
 SealAnswer: TypeAlias = Sealed | Page
 
@@ -109,4 +116,5 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
         Roster,
         s.struct(_build_roster, ("epoch", epoch_form), ("voters", s.many(_voter, VOTERS_MAX))),
     ),
+    96: (AskRoster, s.struct(AskRoster, ("epoch", epoch_form))),
 }

@@ -32,6 +32,7 @@ class Judge:
         self._held: dict[tuple[Ballot, int, Value], set[NodeId]] = {}
         self._chosen: list[tuple[Ballot, int, Value]] = []
         self._exists: bytes | None = None
+        self._known = 0
         self._sure: dict[Who, float] = {}
         self._granted: Ballot | None = None
 
@@ -59,14 +60,19 @@ class Judge:
                 self._blame(f"{who} was told of another end: {value}, not {self.final}")
             self.final = value
 
+    def exists(self) -> None:
+        """Take that somebody was told that it exists, whatever it holds."""
+        self._known += 1
+
     def absent(self, who: Who, asked_after: int) -> None:
-        """Take that somebody found nothing, who began when so many writes were chosen."""
+        """Take that somebody found nothing, who began when so much was known."""
         if asked_after:
             self._blame(f"{who} found nothing of what was chosen before it asked")
 
     @property
-    def chosen_count(self) -> int:
-        return len(self._chosen)
+    def known_count(self) -> int:
+        """How often a write was chosen, or somebody was told that one was."""
+        return len(self._chosen) + self._known
 
     def sure(self, now: float, who: Who, token: Ballot, until: float) -> None:
         """Take that an owner is sure from now until then, in true time."""

@@ -6,15 +6,18 @@ how far it is, and writes its result. All of that goes through the machines of `
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
 from mesh.core.ballot import NO_BALLOT, Ballot
 from mesh.core.ids import NodeId
+from mesh.registers.asker import SET_ASIDE
 from mesh.registers.numbers import Numbers
+from mesh.registers.outbox import Commit, Message, Outbox, Post
 from mesh.registers.proposal import Chosen, Proposal, Reason, Refused
 from mesh.registers.trust import Hold, Trust
-from mesh.registers.voter import Store
+from mesh.registers.voter import Step, Store, StoreEpoch
 from mesh.registers.writer import Writer
 from mesh.wire.register_messages import (
     Accept,
@@ -30,11 +33,12 @@ from mesh.wire.register_messages import (
     Standing,
     Value,
 )
-from tests.sim.registers.surroundings import Outbox, Surroundings
+from tests.sim.registers.hosts import TICK_S
+from tests.sim.registers.surroundings import Surroundings
+from tests.sim.registers.writing import Writing
 
 KEY: Final = b"register"
 EPOCH: Final = 1
-TICK_S: Final = 0.1
 PATIENCE_S: Final = 2.0
 """So long a proposal may take before its asker tries another ballot."""
 
@@ -51,8 +55,10 @@ class Process:
         now = around.clock()
         kept = disk.records.items() if habits.remembers else ()
         self._voter = habits.voter(around.own, around.times, epoch=EPOCH, now=now, records=kept)
-        self._numbers = Numbers(disk.set_aside if habits.keeps_numbers else 0)
-        self.outbox = Outbox(around)
+        self._numbers = Numbers(disk.numbers.get(SET_ASIDE, 0) if habits.keeps_numbers else 0)
+        # Nothing is its own here: what it sends to itself takes as long as what it sends to others.
+        self._outbox = Outbox(NodeId(0), self._deliver_nothing)
+        self._writing = Writing(around.rng, around.later, self._apply, self._on_committed)
         self._above = 0
         self._rounds = 1000 * self.boot if habits.rounds_differ else 0
         self._next_ask = now + self._rng.uniform(0, 1)
@@ -61,7 +67,7 @@ class Process:
         self._proposal: Proposal | None = None
         self._creating: set[NodeId] | None = None
         self._created: Value | None = None
-        self._chosen_before = 0
+        self._known_before = 0
         self.knows_end = False
         self._forget_lease()
 
@@ -75,6 +81,10 @@ class Process:
 
     def handle(self, sender: NodeId, message: object) -> None:
         """Take a message: a request for the voter, or an answer for the asker."""
+        self._hear(sender, message)
+        self._carry_out()
+
+    def _hear(self, sender: NodeId, message: object) -> None:
         now = self._around.clock()
         if isinstance(message, Prepare | Accept | Renew | Read):
             self._vote(now, sender, message)
@@ -94,6 +104,10 @@ class Process:
 
     def tick(self) -> None:
         """Do what is due."""
+        self._act()
+        self._carry_out()
+
+    def _act(self) -> None:
         now = self._around.clock()
         if self._trust is not None:
             self._own(now)
@@ -107,7 +121,7 @@ class Process:
 
     def end(self) -> None:
         """Crash."""
-        self.outbox.is_closed = True
+        self._writing.end()
         self._around.judge.let_go(self.who)
 
     # Voting.
@@ -115,7 +129,42 @@ class Process:
     def _vote(self, now: float, sender: NodeId, request: Request) -> None:
         steps = self._voter.handle(now, request)
         self._voter.check_invariants()
-        self.outbox.put(*(one if isinstance(one, Store) else (sender, one) for one in steps))
+        self._store(steps, sender)
+
+    def _store(self, steps: Iterable[Step], asker: NodeId) -> None:
+        """Store, then answer."""
+        for step in steps:
+            assert not isinstance(step, StoreEpoch)
+            if isinstance(step, Store):
+                self._outbox.store(step.key, step.record)
+            else:
+                self._send([(asker, step)])
+
+    def _send(self, sent: Iterable[tuple[NodeId, Message]]) -> None:
+        for to, message in sent:
+            self._outbox.send(to, message, waits=self._around.habits.answers_wait)
+
+    def _carry_out(self) -> None:
+        for output in self._outbox.take():
+            if isinstance(output, Commit):
+                self._writing.put(output)
+            elif isinstance(output, Post):
+                for message in output.messages:
+                    self._around.send(output.to, message)
+
+    def _apply(self, commit: Commit) -> None:
+        disk = self._around.disk
+        for key, record in commit.records:
+            disk.records[key] = record
+            self._around.judge.committed(self._around.own, record)
+        disk.numbers.update(commit.numbers)
+
+    def _on_committed(self, number: int) -> None:
+        self._outbox.committed(number)
+        self._carry_out()
+
+    def _deliver_nothing(self, now: float, message: Message) -> None:
+        raise AssertionError(message)
 
     # Asking.
 
@@ -128,7 +177,7 @@ class Process:
             return
         n, limit = self._numbers.take(self._above)
         if limit is not None:
-            self.outbox.put(limit)
+            self._outbox.set_aside({SET_ASIDE: limit})
         owner = Owner(own, self.boot)
 
         def change(found: Value | None) -> Value | None:
@@ -145,7 +194,7 @@ class Process:
             voters=self._voters(),
             change=change,
         )
-        self._chosen_before = around.judge.chosen_count
+        self._known_before = around.judge.known_count
         self._give_up_at = now + PATIENCE_S
         self._send(self._proposal.start(now))
 
@@ -163,8 +212,8 @@ class Process:
         own, roster = self._around.own, self._around.roster
         accept = Accept(KEY, EPOCH, Ballot(1, EPOCH, 0, own), 0, value)
         self._creating, self._created = set(), value
-        self.outbox.put(*(one if isinstance(one, Store) else (own, one) for one in steps))
-        self.outbox.put(*((voter, accept) for voter in roster if voter != own))
+        self._store(steps, own)
+        self._send((voter, accept) for voter in roster if voter != own)
         return True
 
     def _on_created(self, sender: NodeId) -> None:
@@ -185,7 +234,7 @@ class Process:
             if result.above != NO_BALLOT:
                 self._above = max(self._above, result.above.n)
             if result.reason is Reason.UNCHANGED:
-                self._around.judge.absent(self.who, self._chosen_before)
+                self._around.judge.absent(self.who, self._known_before)
                 self._creates = True
             return
         self._next_ask = now + self._rng.uniform(0.2, 1)
@@ -243,7 +292,7 @@ class Process:
             counted = voters if self._around.habits.counts_majority else voters[:1]
             trust.begin(now, self._rounds, EPOCH, counted)
             renew = Renew(EPOCH, self._rounds, ((KEY, trust.token),))
-            self.outbox.put(*((voter, renew) for voter in voters))
+            self._send((voter, renew) for voter in voters)
         self._send(writer.handle_timeout(now))
         if trust.hold(now) is not Hold.SURE or value.standing is Standing.FINAL:
             return
@@ -282,11 +331,6 @@ class Process:
         for _, higher in answer.lost:
             trust.outbid(higher)
         self._notice(now)
-
-    def _send(
-        self, sent: list[tuple[NodeId, Prepare | Accept]] | list[tuple[NodeId, Accept]]
-    ) -> None:
-        self.outbox.put(*((to, message) for to, message in sent))
 
 
 class HasClock(Trust):

@@ -331,6 +331,7 @@ def first_voter_creates(world: World, value: Value = READY) -> None:
         asker.finish_creation(world.now, KEY, value, accepted.ballot, tag="first", timeout_s=30.0),
         A,
     )
+    world.carry(asker.handle(world.now, A, accepted), A)  # its own, now that it is durable
 
 
 def test_first_voter_creates_in_one_step() -> None:
@@ -343,7 +344,7 @@ def test_first_voter_creates_in_one_step() -> None:
     assert [world.voters[voter].record(KEY).value for voter in VOTERS] == [READY] * 3
 
 
-def test_first_voter_that_is_alone_has_created_it_at_once() -> None:
+def test_first_voter_that_is_alone_has_created_it_when_it_hears_itself() -> None:
     world = World()
     world.roster = Roster(1, (A,))
     first_voter_creates(world)

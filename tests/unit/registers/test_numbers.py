@@ -47,9 +47,17 @@ def test_no_number_is_used_by_two_sessions_whenever_the_first_ends(
 @pytest.mark.parametrize("above", [LEAP_MAX + 1, N_MAX])
 def test_a_number_nobody_counted_to_is_not_followed(above: int) -> None:
     numbers = Numbers(0)
+    assert not numbers.can_follow(above)
     with pytest.raises(LocalProtocolError):
         numbers.take(above)
     assert numbers.take() == (1, 1 + BLOCK)
+
+
+@pytest.mark.parametrize("above", [0, 1, LEAP_MAX])
+def test_a_number_that_somebody_may_have_counted_to_is_followed(above: int) -> None:
+    numbers = Numbers(0)
+    assert numbers.can_follow(above)
+    assert numbers.take(above)[0] == above + 1
 
 
 def test_there_is_no_number_after_the_last() -> None:
