@@ -31,7 +31,7 @@ home     the member that the task's key points to: it is asked first, others whe
 keeper   the node that accepted the task, and keeps its record in memory
 attempt  one run of the task on one node; its cause is why it was started:
            first run                  nothing ran before it
-           the node before died       it was declared dead, or restarted
+           the node before was lost   it was declared dead, or restarted
            the node before let it go  it left, or ran short of something
            the node before did not answer for it
 """

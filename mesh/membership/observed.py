@@ -88,7 +88,8 @@ def name_conflict(card: Card, state: State, rival: NodeId) -> Event:
 
 def flapping(card: Card) -> Event:
     """Return the event of a member that comes and goes."""
-    text = f"{card.name} comes and goes: {FLAPS_MIN} deaths and returns within {WINDOW_S:.0f} s"
+    times = FLAPS_MIN // 2
+    text = f"{card.name} comes and goes: {times} deaths, {times} returns in {WINDOW_S:.0f} s"
     return Event(kind=EventKind.WARN, member_id=card.node_id, member=card.name, detail=text)
 
 

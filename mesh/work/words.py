@@ -9,7 +9,7 @@ from typing import Final
 
 ATTEMPT_CAUSES: Final = {
     "first": "first run",
-    "crash": "the node before died",
+    "crash": "the node before was lost",
     "released": "the node before let it go",
     "lapse": "the node before did not answer for it",
 }

@@ -77,4 +77,4 @@ def test_attempts_say_where_when_why_and_how_they_ended() -> None:
     assert "cut off  first run" in lines[1]
     assert lines[1].endswith("n3 died")
     assert f"{began}.000  5.0s" in lines[2]
-    assert "exit 3   the node before died" in lines[2]
+    assert "exit 3   the node before was lost" in lines[2]

@@ -11,7 +11,7 @@ def test_page_of_a_task_shows_every_try_and_the_last_of_its_output() -> None:
     board = board_of([], tasks=[failed_task()])
     text = page(board, "2", "enter")
     assert "1  n3    07:59:00     30s  cut off       first run  n3 died" in text
-    assert "2  n2    07:59:31     20s  exit 3        the node before died" in text
+    assert "2  n2    07:59:31     20s  exit 3        the node before was lost" in text
     text += page(board, "2", "enter", "page_down")
     assert "│ two \\x1b[31m" in text
     assert "│ no such file" in text
