@@ -81,7 +81,11 @@ class LiveView:
 
 def fits(member: LiveMember, wants: Wants) -> bool:
     """Say whether a member could ever run such a task: pool, class, labels, declared amounts, a slot at all."""
-    meta = member.meta
+    return suits(member.meta, wants)
+
+
+def suits(meta: Metadata, wants: Wants) -> bool:
+    """Say so of what a member declares."""
     if meta.slots < 1 or (wants.pool and wants.pool != meta.pool):
         return False
     if wants.node_class and wants.node_class != meta.node_class:

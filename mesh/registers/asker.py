@@ -43,6 +43,9 @@ PAUSE_S_MAX: Final = 1.0
 PATIENCE: Final = 6
 """So often a lease that only some hold is read again, before it is asked whether it lives."""
 
+NOBODY: Final = 0
+"""The session of questions that are nobody's as an owner: a lease of this node's own is in their way like any other."""
+
 SET_ASIDE: Final = "ballot_numbers"
 """The name of the stored number up to which ballots may have been used."""
 
@@ -93,6 +96,9 @@ class _Question:
     reads: bool
     """The step that is under way, or next: reading, or proposing."""
 
+    boot: int = NOBODY
+    """As whose session voters are asked for promises."""
+
     under_way: Proposal | Reading | None = None
     above: int = 0
     tries: int = 0
@@ -135,11 +141,23 @@ class Asker:
         return len(self._questions)
 
     def propose(
-        self, now: float, key: bytes, change: Change, tag: Hashable, timeout_s: float
+        self,
+        now: float,
+        key: bytes,
+        change: Change,
+        tag: Hashable,
+        timeout_s: float,
+        *,
+        as_owner: bool = False,
     ) -> list[Asked]:
-        """Change a register: `change` gets what a majority reports, and returns what to write, or None."""
+        """Change a register: `change` gets what a majority reports, and returns what to write, or None.
+
+        `as_owner`: this session's own lease is not in its way, and is given up by asking. Only who claims may.
+        """
         deadline = now + timeout_s
-        return self._begin(now, _Question(tag, key, _Kind.PROPOSE, change, deadline, reads=False))
+        question = _Question(tag, key, _Kind.PROPOSE, change, deadline, reads=False)
+        question.boot = self._boot if as_owner else NOBODY
+        return self._begin(now, question)
 
     def create(
         self, now: float, key: bytes, value: Value, tag: Hashable, timeout_s: float
@@ -166,7 +184,7 @@ class Asker:
         question.reads = False
         roster = self._seats(key)
         proposal = Proposal(
-            key=key, ballot=ballot, boot=self._boot, voters=roster.voters, change=question.change
+            key=key, ballot=ballot, boot=NOBODY, voters=roster.voters, change=question.change
         )
         question.under_way = proposal
         number = self._add(question)
@@ -264,7 +282,7 @@ class Asker:
             proposal = Proposal(
                 key=question.key,
                 ballot=ballot,
-                boot=self._boot,
+                boot=question.boot,
                 voters=roster.voters,
                 change=question.change,
             )
@@ -291,7 +309,10 @@ class Asker:
 
     def _on_seen(self, now: float, number: int, question: _Question, seen: Seen) -> list[Asked]:
         value = seen.value
-        if question.kind is _Kind.CREATE and seen.is_known and value is not None:
+        # That it exists is sure; of an end that only some hold nobody is told before a majority does.
+        is_final = value is not None and value.standing is Standing.FINAL
+        exists = value is not None and seen.is_known and (seen.is_chosen or not is_final)
+        if question.kind is _Kind.CREATE and exists and value is not None:
             return self._end(number, Exists(value))
         if question.kind is _Kind.READ and seen.is_chosen:
             return self._end(number, seen)

@@ -200,14 +200,24 @@ class Desk(_Holder):
         self._finish(now)
 
     def propose(
-        self, now: float, key: bytes, change: Change, tag: Hashable, timeout_s: float
+        self,
+        now: float,
+        key: bytes,
+        change: Change,
+        tag: Hashable,
+        timeout_s: float,
+        *,
+        as_owner: bool = False,
     ) -> None:
         """Change a register: `change` gets what a majority reports, and returns what to write, or None.
 
         It may be called for each ballot that is tried, so it may not do anything by itself. Ends as Chosen, as
         Refused where another's lease lives or `change` returned None, or as Late.
+
+        `as_owner` is for claims: a lease that this session has, perhaps without knowing, is not in its way, and
+        is given up. Any other question leaves it alone, as it does everybody's.
         """
-        self._ask(now, self._asker.propose(now, key, change, tag, timeout_s))
+        self._ask(now, self._asker.propose(now, key, change, tag, timeout_s, as_owner=as_owner))
         self._finish(now)
 
     def read(self, now: float, key: bytes, tag: Hashable, timeout_s: float) -> None:

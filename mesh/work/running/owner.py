@@ -14,6 +14,7 @@ from mesh.core.effects import Emit, ReadOutput, StartProcess, StopProcess
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NodeId
 from mesh.core.process import ProcessEvent, ProcessExit, ProcessOutput
+from mesh.core.rest import Rest
 from mesh.core.timers import Timers
 from mesh.errors import LocalProtocolError
 from mesh.placement.live_view import LiveView
@@ -31,7 +32,6 @@ from mesh.wire.work_messages import (
 )
 from mesh.work.config import WorkConfig
 from mesh.work.post import Post, Step
-from mesh.work.running.rest import Rest
 from mesh.work.running.run import Run, RunKey, leaving_warning, orphan_warning
 from mesh.work.running.slots import Slots
 

@@ -73,12 +73,13 @@ class Client:
 
     def tick(self, now: float) -> None:
         for key, job in self._jobs.items():
-            if job.asks:
-                if now > job.ends_by + GRACE_S:
-                    self._judge.blame(f"{self._owner} is still asked to {job.asks} {key!r}")
-            elif job.token is not None:
+            if job.asks and now > job.ends_by + GRACE_S:
+                self._judge.blame(f"{self._owner} is still asked to {job.asks} {key!r}")
+            if job.token is not None:
                 self._work(now, key, job)
-            elif now >= job.next_at and (not job.knows_end or self._rng.random() < 0.02):
+            elif job.asks or now < job.next_at:
+                continue
+            elif not job.knows_end or self._rng.random() < 0.02:
                 self._ask(now, key, job)
 
     def on(self, now: float, event: Done | Held | Written | Fenced) -> None:
@@ -121,7 +122,7 @@ class Client:
             job.asks = "create"
             body = b"made by %d in %d as %d" % (*self._owner, self._asked)
             desk.create(now, key, Value(Standing.OPEN, body), tag, timeout_s)
-        elif rng.random() < 0.2 or job.knows_end:
+        elif rng.random() < 0.2 or job.knows_end or job.token is not None:
             job.asks = "read"
             desk.read(now, key, tag, timeout_s)
         else:
@@ -131,7 +132,7 @@ class Client:
             def change(found: Value | None) -> Value | None:
                 return None if found is None else Value(Standing.LEASED, found.body, owner)
 
-            desk.propose(now, key, change, tag, timeout_s)
+            desk.propose(now, key, change, tag, timeout_s, as_owner=True)
 
     def _on_done(self, now: float, key: bytes, done: Done) -> None:
         job, judge, outcome = self._jobs[key], self._judge.of[key], done.outcome
@@ -174,6 +175,9 @@ class Client:
             job.is_granted = True
             assert job.token is not None
             self._judge.of[key].granted(self._owner, job.token)
+        if not job.asks and self._rng.random() < 0.02:  # what it has is asked for at its node, too
+            job.creates = self._rng.random() < 0.5
+            self._ask(now, key, job)
         job.work_left_s -= TICK_S
         body, chance = job.value.body, self._rng.random()
         if job.work_left_s <= 0:
@@ -195,6 +199,7 @@ class Client:
         self._desk.write(now, key, value)
 
     def _let_go(self, now: float, key: bytes, job: _Job) -> None:
+        self._judge.lost(self._owner, key)
         self._desk.drop(now, key)
         self._forget(now, key, job)
 

@@ -22,11 +22,17 @@ if TYPE_CHECKING:
 class DeskJudge:
     """Sees disks, messages and words; remembers the first thing that was wrong."""
 
-    def __init__(self, majorities: dict[bytes, int], *, minds_clocks: bool) -> None:
-        """Judge these registers, each kept by as many voters as make that a majority."""
+    def __init__(
+        self, majorities: dict[bytes, int], *, minds_clocks: bool, minds_losses: bool
+    ) -> None:
+        """Judge these registers, each kept by as many voters as make that a majority.
+
+        `minds_losses`: nothing goes wrong in this world, so nobody loses what it was granted.
+        """
         self.of = {
             key: Judge(majority, minds_clocks=minds_clocks) for key, majority in majorities.items()
         }
+        self._minds_losses = minds_losses
         self._fault = ""
         self._boots: dict[Ballot, int] = {}
 
@@ -83,6 +89,11 @@ class DeskJudge:
         """Take that somebody works on, who trusts the lease until then, by one clock."""
         if until is None or now > until + 1e-6:
             self.blame(f"{who} works on {key!r} at {now:.6f}, its lease was trusted until {until}")
+
+    def lost(self, who: Who, key: bytes) -> None:
+        """Take that somebody has lost what it was granted."""
+        if self._minds_losses:
+            self.blame(f"{who} lost {key!r}, and nothing had gone wrong")
 
     def blame(self, text: str) -> None:
         self._fault = self._fault or text

@@ -44,7 +44,7 @@ class DeskOutcome:
 class DeskWorld:
     """One run."""
 
-    def __init__(self, seed: int, habits: DeskHabits) -> None:
+    def __init__(self, seed: int, habits: DeskHabits, *, is_calm: bool) -> None:
         self._rng = rng = random.Random(seed)
         self._habits = habits
         minds_clocks = seed % 8 != 7
@@ -55,7 +55,10 @@ class DeskWorld:
         self._roster = Roster(FIRST, voters)
         keys = KEYS[: rng.choice((2, 3, 4))]
         enough = majority(min(FULL, len(voters)))
-        self._judge = DeskJudge(dict.fromkeys(keys, enough), minds_clocks=minds_clocks)
+        self._judge = DeskJudge(
+            dict.fromkeys(keys, enough), minds_clocks=minds_clocks, minds_losses=is_calm
+        )
+        self._is_calm = is_calm
         self._network = Network(self._clockwork, rng, self._deliver)
         self._disks = {node: DeskDisk(node, (FIRST * (node in voters), 0)) for node in nodes}
         rho = self._times.rho if minds_clocks else RHO_BEYOND
@@ -66,9 +69,10 @@ class DeskWorld:
     def run(self) -> DeskOutcome:
         judge, clockwork = self._judge, self._clockwork
         trouble = Trouble(clockwork, self._network, self._hosts, self._rng, self._times.voter_s)
-        trouble.begin(BAD_S)
-        clockwork.run(BAD_S, lambda: bool(judge.fault))
-        trouble.end()
+        if not self._is_calm:
+            trouble.begin(BAD_S)
+            clockwork.run(BAD_S, lambda: bool(judge.fault))
+            trouble.end()
         clockwork.run(BAD_S + HEALED_S_MAX, lambda: judge.is_over)
         fault = judge.fault
         if not fault and not judge.is_over:
@@ -104,6 +108,6 @@ class DeskWorld:
                 )
 
 
-def run(seed: int, habits: DeskHabits) -> DeskOutcome:
-    """Run one seed."""
-    return DeskWorld(seed, habits).run()
+def run(seed: int, habits: DeskHabits, *, is_calm: bool = False) -> DeskOutcome:
+    """Run one seed; `is_calm`: nothing goes wrong but that a disk is slow now and then."""
+    return DeskWorld(seed, habits, is_calm=is_calm).run()

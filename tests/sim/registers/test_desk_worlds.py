@@ -5,10 +5,11 @@ The sweep's seeds come in blocks, each a test of its own: one that was stopped g
 
 import pytest
 
-from tests.sim.registers.desk_variants import OFTEN, RIGHT, SELDOM
+from tests.sim.registers.desk_variants import OFTEN, READS_AS_OWNER, RIGHT, SELDOM
 from tests.sim.registers.desk_world import DeskOutcome, run
 
 SEEDS = 40
+CALM = 10
 SWEPT = 5_000
 BLOCK = 250
 
@@ -36,6 +37,17 @@ def test_no_seed_breaks_an_invariant_and_every_register_comes_to_its_end() -> No
 @pytest.mark.parametrize("first", range(SEEDS, SWEPT, BLOCK), ids=lambda n: f"from_{n}")
 def test_no_swept_seed_breaks_an_invariant(first: int) -> None:
     _hold(range(first, first + BLOCK))
+
+
+def test_where_nothing_goes_wrong_no_lease_is_lost() -> None:
+    for seed in range(CALM):
+        outcome = run(seed, RIGHT, is_calm=True)
+        assert not outcome.fault, f"seed {seed}: {outcome.fault}"
+
+
+def test_an_owner_that_is_asked_past_its_lease_is_seen_to_lose_it() -> None:
+    faults = [run(seed, READS_AS_OWNER, is_calm=True).fault for seed in range(CALM)]
+    assert any("nothing had gone wrong" in fault for fault in faults)
 
 
 def test_one_seed_gives_one_outcome() -> None:

@@ -171,6 +171,31 @@ def test_lease_that_lapsed_where_only_one_voter_knew_it_is_written_back_as_it_wa
     assert world.voters[B].record(KEY).value == owned()
 
 
+def test_end_that_only_some_hold_is_written_back_before_a_creator_is_told_of_it() -> None:
+    world = World()
+    world.put(READY, A, B)
+    world.put(DONE, A, n=2)
+    world.reaches = lambda to, _request: to in {A, B}
+    outcome = world.create()
+    assert isinstance(outcome, Chosen)
+    assert outcome.value == world.voters[B].record(KEY).value == DONE
+
+
+def test_question_at_its_owners_own_node_leaves_a_lease_alone() -> None:
+    world = World()
+    world.put(owned(ME), A)
+    world.reaches = lambda to, _request: to in {A, B}
+    world.carry(world.askers[ME].read(0.0, KEY, "r", 30.0))
+    world.carry(world.askers[ME].create(0.0, KEY, READY, "create", 30.0))
+    while (world.askers[ME].next_deadline() or 0.0) < TIMES.voter_s:
+        world.wait()
+    assert not world.done
+    assert world.voters[A].record(KEY).promised == Ballot(0, 1, 1, A)
+    world.put(owned(ME), B)
+    assert world.settle("create") == Exists(owned(ME))
+    assert world.settle("r") == Seen(owned(ME), is_chosen=True, is_known=True)
+
+
 def test_two_creations_at_once_make_one_register() -> None:
     for seed in range(40):
         world = World()

@@ -116,7 +116,7 @@ def test_a_sole_voter_whose_disk_takes_too_long_does_not_know_whether_it_created
 
 def test_a_prepare_waits_until_its_number_is_set_aside() -> None:
     asker = desk(STRANGER)
-    asker.propose(0.0, KEY, claiming(STRANGER), "tag", 5)
+    asker.propose(0.0, KEY, claiming(STRANGER), "tag", 5, as_owner=True)
     (commit,) = asker.take()
     assert isinstance(commit, Commit)
     assert commit.numbers[SET_ASIDE] >= 1
@@ -173,7 +173,7 @@ def test_a_question_that_nobody_answers_ends_in_time() -> None:
 
 def test_a_number_that_nobody_counted_to_is_not_followed_and_ends_nothing_else() -> None:
     asker = desk(STRANGER)
-    asker.propose(0.0, KEY, claiming(STRANGER), "tag", 5)
+    asker.propose(0.0, KEY, claiming(STRANGER), "tag", 5, as_owner=True)
     (commit,) = asker.take()
     assert isinstance(commit, Commit)
     asker.committed(0.0, commit.number)

@@ -251,7 +251,7 @@ def test_too_early_and_twice_does_no_harm(desks: Desks) -> None:
 def test_who_claims_what_it_had_begins_anew(desks: Desks) -> None:
     first = held(desks)
     owner = desks.by_node[STRANGER]
-    owner.propose(desks.now, KEY, claiming(STRANGER), "again", 5)
+    owner.propose(desks.now, KEY, claiming(STRANGER), "again", 5, as_owner=True)
     second = desks.outcome(STRANGER, "again")
     assert isinstance(second, Chosen)
     assert second.ballot > first.ballot

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mesh.work.running.rest import REST_S, REST_S_MAX, Rest
+from mesh.core.rest import REST_S, REST_S_MAX, Rest
 from tests.unit.work.hosts import job
 from tests.unit.work.pump import Pump
 

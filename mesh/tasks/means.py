@@ -1,0 +1,111 @@
+"""What a question about tasks has at its disposal, and the words for when no majority answers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from mesh.core.effects import Answer
+from mesh.core.ids import NodeId
+from mesh.placement.live_view import LiveView
+from mesh.registers.proposal import Change, majority
+from mesh.registers.trust import Hold
+from mesh.registers.voter import Voter
+from mesh.tasks.body import Body
+from mesh.tasks.form import of_value
+from mesh.tasks.show import task_json
+from mesh.wire.records import Card
+from mesh.wire.register_messages import Owner, Value
+from mesh.wire.roster_messages import Roster
+
+Step: TypeAlias = Answer | tuple[NodeId, object]
+"""An answer to a command, or a message to a member, this node among them."""
+
+
+class Registers(Protocol):
+    """What is asked of the desk; each question ends as `Done` with its tag."""
+
+    @property
+    def voter(self) -> Voter:
+        """This node's own records."""
+
+    def seats(self, key: bytes) -> Roster:
+        """Return the voters of a register."""
+
+    def standing(self, now: float, key: bytes) -> Hold | None:
+        """Return what may be done with a lease of this session's; None: it holds none."""
+
+    def create(self, now: float, key: bytes, value: Value, tag: Hashable, timeout_s: float) -> None:
+        """Create a register, unless it exists."""
+
+    def propose(
+        self, now: float, key: bytes, change: Change, tag: Hashable, timeout_s: float
+    ) -> None:
+        """Change a register."""
+
+    def read(self, now: float, key: bytes, tag: Hashable, timeout_s: float) -> None:
+        """Ask a majority."""
+
+
+def _no_words(_key: bytes) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What every question has at its disposal."""
+
+    registers: Registers
+    card: Callable[[], Card]
+    view: LiveView
+    rng: random.Random
+    unix_offset_s: float
+    name_of: Callable[[NodeId], str]
+    """Returns a member's name, be it gone; its id in digits where it never had one."""
+
+    waits_for: Callable[[bytes], str] = field(default=_no_words)
+    """Returns why a ready task of this voter is not running, in words."""
+
+    @property
+    def own(self) -> Owner:
+        """This session."""
+        card = self.card()
+        return Owner(card.node_id, card.boot)
+
+    def unix(self, now: float) -> float:
+        """Return `now` as time of day."""
+        return now + self.unix_offset_s
+
+    def json(self, key: bytes, value: Value) -> dict[str, Any]:
+        """Return the JSON of the task that a majority was seen to hold.
+
+        Raises:
+            DecodeError: it holds none that this version can read.
+        """
+        record = self.registers.voter.record(key)
+        token = record.ballot if record.value == value else None
+        return self.body_json(key, of_value(value), token=token)
+
+    def body_json(self, key: bytes, body: Body, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - to `task_json`
+        """Return a task's JSON, with its home as it is now. O(members)."""
+        candidates = [] if body.state.is_terminal else self.view.candidates(body.head.wants)
+        home = candidates[0].name if candidates else None
+        return task_json(body, home=home, waits_for=self.waits_for(key), **more)
+
+    def no_majority(self, key: bytes, waited_s: float) -> str:
+        """Return the sentence for a question that no majority of a task's voters answered in time."""
+        voters = self.registers.seats(key).voters
+        if not voters:
+            return "this node knows no voters yet: it has not met the mesh; try again in a moment"
+        gone = [voter for voter in voters if self.view.get(voter) is None]
+        names = ", ".join(self.name_of(voter) for voter in voters)
+        text = (
+            f"an answer from {majority(len(voters))} of the task's {len(voters)} voters ({names}) is expected, "
+            f"and did not come for {waited_s:g} s"
+        )
+        if gone:
+            missed = ", ".join(self.name_of(voter) for voter in gone)
+            return f"{text}: not seen alive from here: {missed}; bring them back, or ask at a node that sees them"
+        return f"{text}, though all seem alive: try again; `mesh members` shows who is slow"

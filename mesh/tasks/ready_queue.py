@@ -1,0 +1,299 @@
+"""The tasks that wait for somebody to run them, and which of them is worth offering to whom right now.
+
+Tasks that want the same of a member, stand in the same named queue and are seen to by the same voters
+before this one form a **lane**, first come first served. Since all tasks of a lane have the same
+candidates (in another order each), a lane whose first task finds nobody is blocked as a whole, and
+costs nothing until news of a slot comes in. Lanes take turns.
+
+A lane that another voter sees to first, as long as that one seems alive, asks one member now and then:
+enough that no task waits for ever for a voter that only seems alive, and no more.
+
+Whom to ask rests on what was heard last: declines, `SlotsFree` and vitals say how many slots a member
+has for us, and each claim of ours takes one. A member with none is asked once all the same, so that it
+notes us and tells us of its next free slot; from then on it is left alone until it, or its vitals, say
+otherwise. As a net below all that, a blocked lane asks one member, another one each time, about every
+`offer_retry_s`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from mesh.core.ids import NodeId
+from mesh.core.timers import Timers
+from mesh.placement.live_view import LiveMember, LiveView, Wants, fits
+from mesh.tasks.config import TasksConfig
+from mesh.wire.records import Metadata
+from mesh.wire.task_messages import Decline
+
+
+class LaneKey(NamedTuple):
+    """What the tasks of a lane have in common."""
+
+    queue: str
+    wants: Wants
+    """Without the key of the task: that ranks the members, and rules out none."""
+
+    ahead: tuple[NodeId, ...]
+    """The voters that see to these tasks before this one."""
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """Tasks with the same candidates.
+
+    Invariant: a blocked lane is in no turn, and its retry is armed.
+    """
+
+    key: LaneKey
+    waiting: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
+    tasks: int = 0  # that belong here, waiting or not
+    asked: int = 0  # of them, those that somebody is being asked to run
+    busy: dict[NodeId, int] = field(default_factory=dict)  # who declined, and its news count then
+    unfit: dict[NodeId, Metadata] = field(default_factory=dict)  # who never can, and its card then
+    turn: int = 0  # whose turn it is to be asked anyway
+
+    def first(self) -> bytes | None:
+        """Return the task that waits longest, or None."""
+        return next(iter(self.waiting), None)
+
+
+WantsOf: TypeAlias = Callable[[Lane, bytes], Wants]
+"""Returns what a task of a lane wants, with the key that ranks the members."""
+
+
+class ReadyQueue:
+    """Waiting tasks by lane, and what is known of every member's free slots. O(1) in the tasks throughout."""
+
+    def __init__(self, view: LiveView, rng: random.Random, config: TasksConfig) -> None:
+        self._view = view
+        self._rng = rng
+        self._config = config
+        self._lanes: dict[LaneKey, Lane] = {}
+        self._turns: dict[LaneKey, None] = {}  # lanes that may find somebody, next one first
+        self._free: dict[NodeId, int] = {}
+        self._news: dict[NodeId, int] = {}
+        self._noted: set[NodeId] = set()  # members that will tell us of their next free slot
+        self._asking: dict[NodeId, int] = {}  # offers under way
+        self._offers = 0
+        self._retries: Timers[LaneKey] = Timers()
+
+    # Lanes and what waits in them.
+
+    def enter(self, key: LaneKey) -> Lane:
+        """Count one more task to a lane; it does not wait yet."""
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = Lane(key)
+        lane.tasks += 1
+        return lane
+
+    def leave(self, lane: Lane, task: bytes) -> None:
+        """Count a task to its lane no more, waiting or not. Nobody is being asked about it."""
+        lane.waiting.pop(task, None)
+        lane.tasks -= 1
+        if not lane.tasks:
+            del self._lanes[lane.key]
+            self._turns.pop(lane.key, None)
+            self._retries.cancel(lane.key)
+
+    def add(self, now: float, lane: Lane, task: bytes, *, is_first: bool = False) -> None:
+        """Let a task wait for its turn, or (`is_first`) wait on in its old place."""
+        is_blocked = bool(lane.waiting) and lane.key not in self._turns
+        lane.waiting[task] = None
+        if is_first:
+            lane.waiting.move_to_end(task, last=False)
+        if self._is_slow(lane):
+            if lane.key not in self._retries:
+                self._arm(lane.key, now)
+        elif not is_blocked:
+            self._turns.setdefault(lane.key)
+
+    # Whom to ask.
+
+    def take_offer(self, now: float, wants_of: WantsOf) -> tuple[bytes, LiveMember] | None:
+        """Take the next task that somebody may have a slot for, and return both. O(members log members)."""
+        while self._turns and self._offers < self._config.offers_max:
+            key = next(iter(self._turns))
+            del self._turns[key]
+            lane = self._lanes[key]
+            task = lane.first()
+            if task is None:
+                continue
+            if not self._is_slow(lane):
+                for member in self._view.candidates(wants_of(lane, task)):
+                    if self._has_room(lane, member):
+                        self._turns[key] = None
+                        return self._ask(lane, task, member)
+            if key not in self._retries:
+                self._arm(key, now)
+        return None
+
+    def take_retries(self, now: float, wants_of: WantsOf) -> list[tuple[bytes, LiveMember]]:
+        """Return the first task of each lane that is blocked for long, or slow, and whom to ask in spite of what we know."""
+        found = []
+        for key in self._retries.take_due(now):
+            lane = self._lanes.get(key)
+            task = None if lane is None else lane.first()
+            if lane is None or task is None:
+                continue
+            self._arm(key, now)
+            if key in self._turns or self._offers >= self._config.offers_max:
+                continue
+            able = [m for m in self._view.candidates(wants_of(lane, task)) if _can_ask(lane, m)]
+            if able:
+                lane.turn += 1
+                found.append(self._ask(lane, task, able[(lane.turn - 1) % len(able)]))
+        return found
+
+    def next_timeout(self) -> float | None:
+        """Return when `take_retries` may have something."""
+        return self._retries.next_deadline()
+
+    def end_offer(self, lane: Lane, node_id: NodeId, *, is_claimed: bool = False) -> None:
+        """Note that nobody waits any more for this member's word about a task of this lane. O(lanes).
+
+        Who claimed it has one slot less, as far as we know.
+        """
+        if is_claimed:
+            member = self._view.get(node_id)
+            free = self._free.get(node_id, 0 if member is None else member.free_slots)
+            self._free[node_id] = max(0, free - 1)
+        lane.asked -= 1
+        self._offers -= 1
+        self._asking[node_id] -= 1
+        if not self._asking[node_id]:
+            del self._asking[node_id]
+        self._wake(node_id)
+
+    # What is heard of members.
+
+    def note_free(self, node_id: NodeId, free_slots: int, *, is_noted: bool | None = None) -> None:
+        """Take news of a member's free slots: `SlotsFree`, vitals, or its silence. O(lanes).
+
+        `is_noted`: whether the member will tell us of its next free slot (None: as before).
+        """
+        self._free[node_id] = free_slots
+        if free_slots > 0:
+            self._news[node_id] = self._news.get(node_id, 0) + 1
+        if is_noted is not None:
+            (self._noted.add if is_noted else self._noted.discard)(node_id)
+        self._wake(node_id)
+
+    def note_answer(
+        self,
+        lane: Lane,
+        node_id: NodeId,
+        decline: Decline,
+        free_slots: int,
+        *,
+        had_more: bool = True,
+    ) -> None:
+        """Take what a member's answer to an offer says of it. O(lanes).
+
+        Who claims has `free_slots` beside the one that it claims for, and tells us of more if it knows that we
+        wait for them: it was told that we `had_more`.
+        """
+        if decline is Decline.NONE:
+            self._free[node_id] = free_slots + 1  # until the claim is seen
+            if had_more and not free_slots:
+                self._noted.add(node_id)
+            self._wake(node_id)
+            return
+        self._free[node_id] = free_slots
+        member = self._view.get(node_id)
+        if decline is Decline.UNFIT and member is not None:
+            lane.unfit[node_id] = member.meta
+        else:
+            lane.busy[node_id] = self._news.get(node_id, 0)
+        (self._noted.add if decline is Decline.BUSY else self._noted.discard)(node_id)
+
+    def drop_member(self, now: float, node_id: NodeId) -> None:
+        """Forget what is known of a member that is gone; see to what it would have seen to first. O(lanes)."""
+        self._free.pop(node_id, None)
+        self._news.pop(node_id, None)
+        self._noted.discard(node_id)
+        for key, lane in self._lanes.items():
+            lane.busy.pop(node_id, None)
+            lane.unfit.pop(node_id, None)
+            if node_id in key.ahead and lane.waiting:
+                self._turns.setdefault(key)
+                if key not in self._retries:
+                    self._arm(key, now)
+
+    def waits_for(self, lane: Lane) -> str:
+        """Say in one sentence what a task that waits in this lane waits for. O(members)."""
+        candidates = [member for member in self._view.members() if fits(member, lane.key.wants)]
+        if not candidates:
+            return f"a member that {_demands(lane.key.wants)} (none now)"
+        if any(self._has_room(lane, member) for member in candidates):
+            return "its turn"
+        names = ", ".join(member.name for member in candidates[:5])
+        more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
+        are = "is" if len(candidates) == 1 else "are all"
+        return f"a free slot: {names}{more} {are} busy"
+
+    def check_invariants(self, sizes: Mapping[LaneKey, int]) -> None:
+        """Raise AssertionError if a lane or a count is out of step; `sizes` counts each lane's tasks. O(lanes)."""
+        assert sizes == {key: lane.tasks for key, lane in self._lanes.items()}
+        assert self._offers == sum(lane.asked for lane in self._lanes.values())
+        assert self._offers == sum(self._asking.values())
+        for key, lane in self._lanes.items():
+            assert 0 <= lane.asked <= lane.tasks, key
+            assert lane.asked + len(lane.waiting) <= lane.tasks, key
+            if lane.waiting:
+                assert key in self._turns or key in self._retries, f"{key} is never looked at again"
+
+    # Inside.
+
+    def _arm(self, key: LaneKey, now: float) -> None:
+        self._retries.set(key, now + self._config.offer_retry_s * self._rng.uniform(0.5, 1.5))
+
+    def _is_slow(self, lane: Lane) -> bool:
+        return any(self._view.get(voter) is not None for voter in lane.key.ahead)
+
+    def _room(self, member: LiveMember) -> int:
+        free = self._free.get(member.node_id, member.free_slots)
+        if free <= 0 and member.node_id not in self._noted:
+            free = 1  # ask once, so that it notes us
+        return free - self._asking.get(member.node_id, 0)
+
+    def _has_room(self, lane: Lane, member: LiveMember) -> bool:
+        is_busy = lane.busy.get(member.node_id) == self._news.get(member.node_id, 0)
+        return not is_busy and _can_ask(lane, member) and self._room(member) > 0
+
+    def _ask(self, lane: Lane, task: bytes, member: LiveMember) -> tuple[bytes, LiveMember]:
+        del lane.waiting[task]
+        lane.asked += 1
+        self._offers += 1
+        self._asking[member.node_id] = self._asking.get(member.node_id, 0) + 1
+        return task, member
+
+    def _wake(self, node_id: NodeId) -> None:
+        """Give lanes a turn that may use this member. O(lanes)."""
+        member = self._view.get(node_id)
+        if member is None or self._room(member) <= 0:
+            return
+        for key, lane in self._lanes.items():
+            if lane.waiting and key not in self._turns and fits(member, key.wants):
+                self._turns[key] = None
+
+
+def _can_ask(lane: Lane, member: LiveMember) -> bool:
+    return lane.unfit.get(member.node_id) != member.meta
+
+
+def _demands(wants: Wants) -> str:
+    """Return what a member would have to be, as the end of a sentence."""
+    parts = []
+    if wants.pool:
+        parts.append(f"is in pool {wants.pool}")
+    if wants.node_class:
+        parts.append(f"is of class {wants.node_class}")
+    parts += [f"has label {key}={value}" for key, value in wants.labels]
+    parts += [f"offers {name} {amount} or more" for name, amount in wants.needs]
+    return ", ".join([*parts, "has a slot"]) if parts else "has a slot"

@@ -1,0 +1,163 @@
+"""One attempt that this node claims, runs and writes the verdict of, and how far it has come.
+
+    claiming ─granted─► unsure ─sure─► running ─its process ended─► settling ─written, or fenced─► over
+        │                  │              │ lost, or fenced
+        └─ somebody's ─────┴─ lost ─┐     └──► doomed ─its process ended─► over
+                                    └► over
+
+Source: our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+from mesh.core.ballot import NO_BALLOT, Ballot
+from mesh.core.ids import NodeId
+from mesh.core.process import ProcessExit, ProcessOutput
+from mesh.registers.trust import Hold
+from mesh.tasks.body import TAIL_BYTES_MAX, Body, Result
+from mesh.tasks.changes import Change, Claim, Finish, MarkCancelled, Release
+from mesh.tasks.form import of_value
+from mesh.tasks.slots import Needs
+from mesh.wire.register_messages import Owner, Value
+
+KILLED: Final = 137
+"""The exit code of what ended by SIGKILL."""
+
+
+class Stage(Enum):
+    """How far an attempt has come here."""
+
+    CLAIMING = "claiming"
+    UNSURE = "unsure"
+    """It is leased to this session, which may not trust that yet: nothing was started."""
+
+    RUNNING = "running"
+    SETTLING = "settling"
+    """Its process has ended, or never was; what came of it is being written."""
+
+    DOOMED = "doomed"
+    """The lease is lost, and its process is being killed."""
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One attempt. Invariant: its process lives exactly while it is running or doomed."""
+
+    run_id: int
+    key: bytes
+    task_id: str
+    needs: Needs
+    claim: Claim
+    began: float
+    senders: dict[NodeId, int]
+    """Who offered it, and as which attempt; they hear of it if the claim comes to nothing."""
+
+    stage: Stage = Stage.CLAIMING
+    hold: Hold = Hold.DOUBT
+    token: Ballot = NO_BALLOT
+    value: Value | None = None
+    """As this session wrote it last; `know` sets it."""
+
+    seq: int = 0
+    """Of the write that settles it."""
+
+    mark_seq: int = 0
+    """Of the write that says it is to be cancelled; 0: none was asked for."""
+
+    cancellers: dict[NodeId, None] = field(default_factory=dict)
+    """Who waits to hear that it is written down."""
+
+    is_fenced: bool = False
+    is_stopped: bool = False
+    """Its process was asked to end, for another reason than its lease."""
+
+    is_frozen: bool = False
+    has_slot: bool = True
+    release_because: str = ""
+    guarded: tuple[float, float] = (0.0, 0.0)
+    """What its guardian was told last."""
+
+    tails: tuple[bytearray, bytearray] = field(default_factory=lambda: (bytearray(), bytearray()))
+    output_bytes: int = 0
+    _body: Body | None = None
+    since: float = 0.0
+    """Unix: when its process was started."""
+
+    @property
+    def owner(self) -> Owner:
+        """The session that claims it."""
+        return self.claim.owner
+
+    @property
+    def body(self) -> Body:
+        """The task, as this session wrote it last. It has been granted."""
+        assert self._body is not None
+        return self._body
+
+    def know(self, value: Value) -> None:
+        """Take what was granted, or is written."""
+        self.value, self._body = value, of_value(value)
+
+    def finished(self, at: float, result: Result, jitter: float) -> Value:
+        """Take and return the task with a verdict on this attempt."""
+        return self._change(Finish(at, self.owner, self.body.attempt, self.token, result, jitter))
+
+    def released(self, at: float, reason: str) -> Value:
+        """Take and return the task as this attempt lets it go."""
+        return self._change(Release(at, self.owner, self.body.attempt, self.token, reason))
+
+    def marked(self, at: float) -> Value:
+        """Take and return the task as it is to be cancelled."""
+        return self._change(MarkCancelled(at, self.owner, self.body.attempt, self.token))
+
+    def _change(self, change: Change) -> Value:
+        value = change(self.value)
+        assert value is not None, (self, change)
+        self.know(value)
+        return value
+
+    def json(self) -> dict[str, Any]:
+        """Return it as programs see it."""
+        return {
+            "id": self.task_id,
+            "attempt": self.body.attempt,
+            "token": self.token.token,
+            "is_frozen": self.is_frozen,
+            "since": self.since,
+            "argv": list(self.body.spec.argv),
+        }
+
+    def environment(self) -> Mapping[str, str]:
+        """Return what its command finds in its environment."""
+        body = self.body
+        return {
+            **dict(body.spec.env),
+            "MESH_TASK_ID": body.task_id,
+            "MESH_TOKEN": str(self.token.token),
+            "MESH_ATTEMPT": str(body.attempt),
+            "MESH_IDEMPOTENCY_KEY": body.task_id,
+        }
+
+    def take_output(self, event: ProcessOutput) -> None:
+        """Keep the end of each stream."""
+        tail = self.tails[event.stream - 1]
+        tail += event.data
+        del tail[:-TAIL_BYTES_MAX]
+        self.output_bytes += len(event.data)
+
+    def result(self, end: ProcessExit) -> Result:
+        """Return what came of it."""
+        kept = len(self.tails[0]) + len(self.tails[1])
+        return Result(
+            exit_code=end.exit_code & 0xFF,
+            error=end.error,
+            output_bytes=self.output_bytes,
+            output_dropped_bytes=self.output_bytes - kept,
+            stdout_tail=bytes(self.tails[0]),
+            stderr_tail=bytes(self.tails[1]),
+        )

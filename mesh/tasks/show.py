@@ -1,0 +1,93 @@
+"""Tasks as people and programs see them: JSON-ready dictionaries with stable keys."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mesh.core.ballot import Ballot
+from mesh.core.ids import format_id
+from mesh.tasks.body import Attempt, Body, Result
+from mesh.wire.task_messages import TaskState
+
+TAIL_CHARS: Final = 4_096
+SHORT_TAIL_CHARS: Final = 160
+SHORT_ARGV_MAX: Final = 32
+SHORT_ARGUMENT_CHARS: Final = 256
+
+
+def task_json(
+    body: Body,
+    *,
+    home: str | None = None,
+    waits_for: str = "",
+    token: Ballot | None = None,
+    is_short: bool = False,
+) -> dict[str, Any]:
+    """Return a task's JSON; a short form, for lists, cuts long arguments and output.
+
+    Args:
+        body: the task.
+        home: the name of its first candidate now.
+        waits_for: why it is not running, in words, if it is ready.
+        token: of the attempt that runs, where it is known.
+        is_short: whether it is for a list.
+    """
+    last = body.attempts[-1] if body.attempts else None
+    argv = list(body.spec.argv)
+    if is_short:
+        argv = [argument[:SHORT_ARGUMENT_CHARS] for argument in argv[:SHORT_ARGV_MAX]]
+    has_owner = last is not None and (body.state is TaskState.LEASED or body.state.is_terminal)
+    return {
+        "id": body.task_id,
+        "state": body.state.word,
+        "queue": body.spec.queue,
+        "kind": "command",
+        "argv": argv,
+        "key": body.spec.key,
+        "keeper": body.origin,
+        "home": home,
+        "owner": last.name if last is not None and has_owner else None,
+        "attempt": body.attempt,
+        "created": body.created,
+        "not_before": body.not_before or None,
+        "started": last.started if last is not None else None,
+        "ended": body.ended,
+        "cause": body.cause.word,
+        "cancel_requested": body.is_cancel_requested,
+        "retries_left": body.retries_left,
+        "retry_of": body.retry_of or None,
+        "waits_for": waits_for if body.state is TaskState.READY else "",
+        "attempts": [
+            _attempt_json(one, token if one.ended is None else None) for one in body.attempts
+        ],
+        "result": _result_json(body.result, SHORT_TAIL_CHARS if is_short else TAIL_CHARS),
+    }
+
+
+def _attempt_json(attempt: Attempt, token: Ballot | None) -> dict[str, Any]:
+    token = attempt.token or token
+    return {
+        "number": attempt.number,
+        "node": attempt.name,
+        "node_id": format_id(attempt.node_id),
+        # In text, as MESH_TOKEN is: few programs read so long a number from JSON exactly.
+        "token": None if token is None else str(token.token),
+        "cause": attempt.cause.word,
+        "started": attempt.started,
+        "ended": attempt.ended,
+        "exit_code": attempt.exit_code,
+        "error": attempt.error,
+    }
+
+
+def _result_json(result: Result | None, tail_chars: int) -> dict[str, Any] | None:
+    if result is None:
+        return None
+    return {
+        "exit_code": result.exit_code,
+        "error": result.error,
+        "output_bytes": result.output_bytes,
+        "output_dropped_bytes": result.output_dropped_bytes,
+        "stdout_tail": result.stdout_tail.decode("utf-8", "replace")[-tail_chars:],
+        "stderr_tail": result.stderr_tail.decode("utf-8", "replace")[-tail_chars:],
+    }

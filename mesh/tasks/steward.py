@@ -1,0 +1,363 @@
+"""A voter's side of tasks: whatever is ready here and nobody runs is offered, until somebody claims it.
+
+    ready ─────────────► waits ──stagger──► queued ──► asked ──claim seen──► leased
+    scheduled ──when due──┘ ▲                 ▲  └─────declined, silent─────┐   │
+                            │                 └─────────────────────────────┘   │
+                            └────── its timer and the grace are over, or ───────┘
+                                    its owner's session is proved over
+
+The first voter of a task offers it at once, the others later, each by a stagger: they see no claim if
+there is none. All of this is advice. What a voter keeps may be old, and an offer wrong; only the claim
+decides, at a majority. So nothing here is stored, and every word may be lost: a timer asks again.
+
+An offer goes to the task's home, the best of the live view that may have a slot for it; when that
+declines, or says nothing, to the next (`ready_queue`). Nobody is given more than it has slots for.
+
+A task costs its voters one entry here, and one timer where something is waited for; its value stays in
+the voter's record and is read again when it is offered. Every event costs as much with 100,000 ready
+tasks as with one, but for those that tell of all at once: `adopt` and a session's end.
+
+Source: our own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Protocol
+
+from mesh.core.ballot import Ballot
+from mesh.core.ids import NodeId
+from mesh.core.timers import Timers
+from mesh.errors import DecodeError
+from mesh.placement.live_view import LiveMember, LiveView, Wants
+from mesh.registers.record import Record
+from mesh.registers.voter import Voter
+from mesh.tasks.body import Head, is_task_key, task_key
+from mesh.tasks.config import TasksConfig
+from mesh.tasks.effects import Step
+from mesh.tasks.form import peek
+from mesh.tasks.ready_queue import Lane, LaneKey, ReadyQueue
+from mesh.wire.register_messages import Owner, Standing
+from mesh.wire.roster_messages import Roster
+from mesh.wire.task_messages import AttemptCause, Decline, Offer, OfferAnswer
+from mesh.wire.work_messages import SlotsFree
+
+
+class Seats(Protocol):
+    """What a steward reads of its node's desk."""
+
+    voter: Voter
+
+    def seats(self, key: bytes) -> Roster:
+        """Return the voters of a register, best first."""
+
+    def place(self, key: bytes) -> int | None:
+        """Return this node's place among them."""
+
+
+class Phase(Enum):
+    """How far a task has come, as this voter sees it."""
+
+    WAITS = "waits"
+    """For its time, for the voters before this one, or for a while."""
+
+    QUEUED = "queued"
+    ASKED = "asked"
+    LEASED = "leased"
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One task that is not over. Invariant: it has a timer, unless it is queued; it is asked exactly if `asked` says whom."""
+
+    lane: Lane
+    ballot: Ballot
+    seq: int
+    owner: Owner | None
+    attempt: int
+    """That the next claim makes."""
+
+    phase: Phase = Phase.WAITS
+    asked: NodeId | None = None
+    had_more: bool = False
+    """Who is asked was told that more tasks wait."""
+
+    pauses: int = 0
+    """How often it was said to be somebody's, against what is kept here."""
+
+
+class Steward:
+    """Offers what this node keeps as a voter."""
+
+    def __init__(
+        self,
+        *,
+        desk: Seats,
+        view: LiveView,
+        rng: random.Random,
+        unix_offset_s: float,
+        config: TasksConfig,
+    ) -> None:
+        """Begin with nothing; `adopt` takes what the voter holds already."""
+        self._desk = desk
+        self._view = view
+        self._unix_offset_s = unix_offset_s
+        self._config = config
+        self._queue = ReadyQueue(view, rng, config)
+        self._tasks: dict[bytes, Entry] = {}
+        self._timers: Timers[bytes] = Timers()
+        self._owned: dict[NodeId, dict[bytes, None]] = {}
+        self._ended: dict[NodeId, int] = {}
+        """The latest session of each node that is proved to be over."""
+
+        self._is_stopped = False
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    # What changes a task.
+
+    def handle_changed(self, now: float, key: bytes, record: Record) -> None:
+        """Take what this voter's disk holds of a register from now on. O(1)."""
+        if not is_task_key(key):
+            return
+        entry = self._tasks.get(key)
+        if entry is not None and (entry.ballot, entry.seq) == (record.ballot, record.seq):
+            return  # a promise alone: nobody has it yet
+        if entry is not None:
+            self._forget(
+                key, entry, claimed_by=None if record.value is None else record.value.owner
+            )
+        value, place = record.value, self._desk.place(key)
+        head = None if value is None or value.standing is Standing.FINAL else _head_of(record)
+        if value is None or head is None or place is None:
+            return
+        lane = self._queue.enter(self._lane_key(key, head, place))
+        entry = Entry(lane, record.ballot, record.seq, value.owner, head.attempt + 1)
+        self._tasks[key] = entry
+        if value.owner is not None:
+            self._owned.setdefault(value.owner.node_id, {})[key] = None
+            self._watch(now, key, entry)
+        else:
+            due = max(now, head.not_before - self._unix_offset_s)
+            self._wait(now, key, entry, due + place * self._config.stagger_s)
+
+    def end(self, now: float, node_id: NodeId, boot: int) -> None:
+        """Take that a session is proved over; the desk has been told before. O(its leases)."""
+        self._ended[node_id] = max(boot, self._ended.get(node_id, 0))
+        for key in list(self._owned.get(node_id, ())):
+            entry = self._tasks[key]
+            if entry.phase is Phase.LEASED and entry.owner is not None and entry.owner.boot <= boot:
+                self._watch(now, key, entry)
+
+    def adopt(self, now: float) -> None:
+        """Look at everything anew: it may be other voters' now, and this node may vote on more. O(tasks)."""
+        for key, entry in list(self._tasks.items()):
+            self._forget(key, entry)
+        found = [
+            (head.created, key, record)
+            for key, record in self._desk.voter
+            if is_task_key(key) and (head := _head_of(record)) is not None
+        ]
+        for _, key, record in sorted(found, key=lambda one: one[:2]):
+            self.handle_changed(now, key, record)
+
+    # What members say.
+
+    def handle_message(self, now: float, sender: NodeId, message: OfferAnswer | SlotsFree) -> None:
+        """Take that a member answered what it was offered, or has a slot now. O(lanes)."""
+        if isinstance(message, SlotsFree):
+            self._queue.note_free(sender, message.free_slots, is_noted=False)
+            return
+        key = task_key(message.task_id)
+        entry = self._tasks.get(key)
+        if entry is None or entry.asked != sender or entry.attempt != message.attempt:
+            return  # a late word: its next one is of more use
+        if message.decline is Decline.NONE:
+            self._queue.note_answer(
+                entry.lane, sender, message.decline, message.free_slots, had_more=entry.had_more
+            )
+            self._timers.set(key, now + self._config.claim_timeout_s)
+        elif message.decline is Decline.OVER:
+            self._forget(key, entry)  # final, though it was not told here
+        elif message.decline is Decline.TAKEN:
+            pause_s = self._config.taken_pause_s * 2.0 ** min(entry.pauses, 16)
+            entry.pauses += 1
+            self._end_offer(entry)
+            self._wait(now, key, entry, now + min(pause_s, self._config.taken_pause_s_max))
+        else:
+            self._queue.note_answer(entry.lane, sender, message.decline, message.free_slots)
+            self._wait_on(now, key, entry)
+
+    def handle_member_up(self, node_id: NodeId) -> None:
+        """Note what a member's vitals say of its slots; the view knows already. O(lanes)."""
+        member = self._view.get(node_id)
+        if member is not None:
+            self._queue.note_free(node_id, member.free_slots)
+
+    def handle_member_down(self, now: float, node_id: NodeId) -> None:
+        """Ask a member no more that seems gone, and wait for it no longer. The view knows already. O(lanes + offers)."""
+        self._queue.drop_member(now, node_id)
+
+    # What is to be done.
+
+    def offer_ready(self, now: float) -> list[Step]:
+        """Offer whatever may find a slot."""
+        steps: list[Step] = []
+        while not self._is_stopped:
+            picked = self._queue.take_offer(now, self._wants)
+            if picked is None:
+                break
+            steps += self._offer(now, *picked)
+        return steps
+
+    def handle_timeout(self, now: float) -> list[Step]:
+        """See to what is due: a time, a silence, a lease."""
+        for key in self._timers.take_due(now):
+            entry = self._tasks[key]
+            if entry.phase is Phase.WAITS:
+                self._wait(now, key, entry, now)
+            elif entry.phase is Phase.LEASED:
+                self._watch(now, key, entry)
+            elif entry.asked is not None:
+                self._queue.note_answer(entry.lane, entry.asked, Decline.BUSY, 0)
+                self._wait_on(now, key, entry)
+        steps: list[Step] = []
+        if not self._is_stopped:
+            for task, member in self._queue.take_retries(now, self._wants):
+                steps += self._offer(now, task, member)
+        return steps
+
+    def next_timeout(self) -> float | None:
+        """Return when `handle_timeout` has something to do."""
+        dues = (self._timers.next_deadline(), self._queue.next_timeout())
+        return min((due for due in dues if due is not None), default=None)
+
+    def stop(self) -> None:
+        """Offer nothing more."""
+        self._is_stopped = True
+
+    def waits_for(self, key: bytes) -> str:
+        """Say in one sentence what a task waits for, as this voter sees it; "": it does not know."""
+        entry = self._tasks.get(key)
+        if entry is None:
+            return ""
+        if entry.phase is Phase.LEASED:
+            return "its run to end, or its lease"
+        if entry.phase is Phase.WAITS:
+            return "its time"
+        return "an answer" if entry.asked is not None else self._queue.waits_for(entry.lane)
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if a task would be forgotten by all timers, or an index disagrees. O(tasks)."""
+        lanes: Counter[LaneKey] = Counter()
+        for key, entry in self._tasks.items():
+            lanes[entry.lane.key] += 1
+            assert (entry.asked is not None) == (entry.phase is Phase.ASKED), (key, entry)
+            assert (key in entry.lane.waiting) == (entry.phase is Phase.QUEUED), (key, entry)
+            assert (key in self._timers) == (entry.phase is not Phase.QUEUED), (key, entry)
+            if entry.owner is not None:
+                assert key in self._owned[entry.owner.node_id], key
+        assert len(self._timers) <= len(self._tasks)
+        self._queue.check_invariants(lanes)
+        owned = sum(len(keys) for keys in self._owned.values())
+        assert owned == sum(entry.owner is not None for entry in self._tasks.values())
+
+    # Inside.
+
+    def _offer(self, now: float, key: bytes, member: LiveMember) -> list[Step]:
+        entry, record = self._tasks[key], self._desk.voter.record(key)
+        entry.phase, entry.asked = Phase.ASKED, member.node_id
+        head = _head_of(record)
+        if head is None or (record.ballot, record.seq) != (entry.ballot, entry.seq):
+            self._end_offer(entry)  # something newer is on its way to the disk
+            self._wait(now, key, entry, now + self._config.offer_timeout_s)
+            return []
+        if entry.owner is not None and self._desk.voter.remaining_s(now, key) is not None:
+            self._end_offer(entry)  # it was renewed after all
+            self._watch(now, key, entry)
+            return []
+        self._timers.set(key, now + self._config.offer_timeout_s)
+        entry.had_more = bool(entry.lane.waiting)
+        offer = Offer(
+            task_id=head.task_id,
+            ballot=entry.ballot,
+            seq=entry.seq,
+            attempt=entry.attempt,
+            cause=head.cause if entry.owner is None else self._loss(entry.owner),
+            pool=head.pool,
+            node_class=head.node_class,
+            labels=head.labels,
+            needs=head.needs,
+            has_more=entry.had_more,
+        )
+        return [(member.node_id, offer)]
+
+    def _loss(self, owner: Owner) -> AttemptCause:
+        is_proved = owner.boot <= self._ended.get(owner.node_id, 0)
+        return AttemptCause.CRASH if is_proved else AttemptCause.LAPSE
+
+    def _watch(self, now: float, key: bytes, entry: Entry) -> None:
+        """Wait until the lease is over, or let the task wait for the next one to run it."""
+        remaining_s = self._desk.voter.remaining_s(now, key)
+        if remaining_s is not None:
+            entry.phase = Phase.LEASED
+            self._timers.set(key, now + remaining_s)
+        else:
+            place = len(entry.lane.key.ahead)
+            self._wait(now, key, entry, now + place * self._config.stagger_s)
+
+    def _wait(self, now: float, key: bytes, entry: Entry, until: float) -> None:
+        if until > now:
+            entry.phase = Phase.WAITS
+            self._timers.set(key, until)
+        else:
+            entry.phase = Phase.QUEUED
+            self._timers.cancel(key)
+            self._queue.add(now, entry.lane, key)
+
+    def _wait_on(self, now: float, key: bytes, entry: Entry) -> None:
+        """Let a task that was declined wait in its old place."""
+        self._queue.add(now, entry.lane, key, is_first=True)
+        self._end_offer(entry)
+        entry.phase = Phase.QUEUED
+        self._timers.cancel(key)
+
+    def _end_offer(self, entry: Entry, *, is_claimed: bool = False) -> None:
+        assert entry.asked is not None
+        asked, entry.asked = entry.asked, None
+        self._queue.end_offer(entry.lane, asked, is_claimed=is_claimed)
+
+    def _forget(self, key: bytes, entry: Entry, claimed_by: Owner | None = None) -> None:
+        if entry.asked is not None:
+            is_its = claimed_by is not None and claimed_by.node_id == entry.asked
+            self._end_offer(entry, is_claimed=is_its)
+        if entry.owner is not None:
+            owned = self._owned[entry.owner.node_id]
+            del owned[key]
+            if not owned:
+                del self._owned[entry.owner.node_id]
+        self._timers.cancel(key)
+        self._queue.leave(entry.lane, key)
+        del self._tasks[key]
+
+    def _lane_key(self, key: bytes, head: Head, place: int) -> LaneKey:
+        wants = replace(head.wants, key="")
+        return LaneKey(head.queue, wants, self._desk.seats(key).voters[:place])
+
+    def _wants(self, lane: Lane, key: bytes) -> Wants:
+        head = _head_of(self._desk.voter.record(key))
+        return lane.key.wants if head is None else head.wants
+
+
+def _head_of(record: Record) -> Head | None:
+    """Return what a record says of a task; None: nothing that can be understood."""
+    if record.value is None:
+        return None
+    try:
+        return peek(record.value.body)
+    except DecodeError:
+        return None

@@ -1,0 +1,255 @@
+"""All that one node has to do with tasks behind one face: its desk, its stewardship, its runs, its clients.
+
+    messages of registers ──► desk ─┬─ Done ──────────────────► claiming, or asking: by the tag
+                              ▲     ├─ Held, Written, Fenced ─► claiming
+                              │     └─ Changed ───────────────► steward, listing, notices
+    messages of tasks ──► steward, claiming, asking, noticing
+    what any of them says to this node itself is handled at once; all else leaves as `Send`
+
+Composition only. Every call that takes `now` returns what is to be done, in order: a `Commit` is to be made
+durable, and then told of by `committed`; nothing else waits for it, for what would have to is held back here.
+
+Built anew for each session of a node: its boot number never changes under it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from mesh.core.ids import NodeId, format_id
+from mesh.core.process import ProcessEvent
+from mesh.errors import LocalProtocolError
+from mesh.placement.live_view import LiveView
+from mesh.registers.asker import Done
+from mesh.registers.desk import Desk
+from mesh.registers.leaseholder import Held
+from mesh.registers.outbox import Changed, Commit, Fenced, Message, Output, Post, Written
+from mesh.tasks.asking import ASK, Asking
+from mesh.tasks.body import task_key
+from mesh.tasks.claiming import Claiming
+from mesh.tasks.commands import TaskCommand
+from mesh.tasks.config import TasksConfig
+from mesh.tasks.effects import Outgoing, Send, Step
+from mesh.tasks.means import Means
+from mesh.tasks.noticing import Noticing
+from mesh.tasks.steward import Steward
+from mesh.wire.records import Card
+from mesh.wire.register_messages import Renewed
+from mesh.wire.roster_messages import Roster
+from mesh.wire.task_messages import CancelAnswer, CancelRun, Notice, Offer, OfferAnswer, Watch
+from mesh.wire.work_messages import SlotsFree
+
+
+class Tasks:
+    """The tasks of one session of a node."""
+
+    MESSAGES: Final = frozenset(
+        {Offer, OfferAnswer, SlotsFree, CancelRun, CancelAnswer, Watch, Notice}
+    )
+    """Those of tasks that it takes; those of registers go to its desk."""
+
+    def __init__(
+        self,
+        *,
+        desk: Desk,
+        card: Callable[[], Card],
+        view: LiveView,
+        rng: random.Random,
+        unix_offset_s: float,
+        config: TasksConfig,
+        claim_for_s: float,
+        now: float,
+    ) -> None:
+        """Begin a session with what the desk's voter holds; `card` gives this node's card, the same boot always.
+
+        `claim_for_s`: for so long a claim is asked again that may have been granted unheard.
+        """
+        self._desk = desk
+        self._own_id = card().node_id
+        self._view = view
+        self._steward = Steward(
+            desk=desk, view=view, rng=rng, unix_offset_s=unix_offset_s, config=config
+        )
+        self._claiming = Claiming(
+            desk=desk,
+            card=card,
+            rng=rng,
+            unix_offset_s=unix_offset_s,
+            config=config,
+            claim_for_s=claim_for_s,
+        )
+        means = Means(
+            registers=desk,
+            card=card,
+            view=view,
+            rng=rng,
+            unix_offset_s=unix_offset_s,
+            name_of=self._name_of,
+            waits_for=self._steward.waits_for,
+        )
+        self._asking = Asking(means)
+        self._noticing = Noticing()
+        self.used = 0
+        """Slots that are reserved, or held by runs whose verdict is not settled."""
+
+        self.free_slots = self._claiming.free_slots
+        """Slots that an offer could get; 0 once this node drains."""
+
+        self._steward.adopt(now)
+        for key, record in desk.voter:
+            self._asking.handle_changed(key, record)
+
+    # What happens.
+
+    def handle_message(self, now: float, sender: NodeId, message: object) -> list[Outgoing]:
+        """Take one of `MESSAGES`, or a message of registers."""
+        return self._carry_out(now, self._dispatch(now, sender, message))
+
+    def handle_command(self, now: float, command: TaskCommand) -> list[Outgoing]:
+        """Take a client's command; it is answered by one `Answer`."""
+        return self._carry_out(now, list(self._asking.handle_command(now, command)))
+
+    def handle_process(self, now: float, event: ProcessEvent) -> list[Outgoing]:
+        """Take what a process that was started here wrote, or that it ended."""
+        return self._carry_out(now, self._claiming.handle_process(now, event))
+
+    def handle_member(self, now: float, node_id: NodeId) -> list[Outgoing]:
+        """Note that a member came, went, or says more of its slots. The view knows already: nothing is decided by it."""
+        if self._view.get(node_id) is None:
+            self._steward.handle_member_down(now, node_id)
+        else:
+            self._steward.handle_member_up(node_id)
+        return self._carry_out(now, [])
+
+    def end(self, now: float, node_id: NodeId, boot: int) -> list[Outgoing]:
+        """Take the proof that a session of another node runs nothing any more: its leases are over at once."""
+        self._desk.end(now, node_id, boot)
+        self._steward.end(now, node_id, boot)
+        return self._carry_out(now, [])
+
+    def adopt(self, now: float, roster: Roster) -> list[Outgoing]:
+        """Take a later roster. O(tasks)."""
+        self._desk.adopt(now, roster)
+        self._steward.adopt(now)
+        return self._carry_out(now, [])
+
+    def committed(self, now: float, number: int) -> list[Outgoing]:
+        """Take that a `Commit` and all before it are durable."""
+        self._desk.committed(now, number)
+        return self._carry_out(now, [])
+
+    def handle_timeout(self, now: float) -> list[Outgoing]:
+        """Do what is due; early, twice or late is harmless."""
+        self._desk.handle_timeout(now)
+        steps = self._claiming.handle_timeout(now) + self._steward.handle_timeout(now)
+        steps += self._asking.handle_timeout(now)
+        self._noticing.handle_timeout(now)
+        outputs = self._carry_out(now, steps)
+        return outputs + self._carry_out(now, self._claiming.guard())
+
+    def next_timeout(self) -> float | None:
+        """Return when `handle_timeout` has something to do, or None."""
+        dues = (
+            self._desk.next_deadline(),
+            self._claiming.next_timeout(),
+            self._steward.next_timeout(),
+            self._asking.next_timeout(),
+            self._noticing.next_timeout(),
+        )
+        return min((due for due in dues if due is not None), default=None)
+
+    def drain(self, now: float, until: float) -> list[Outgoing]:
+        """Offer and take nothing more; what runs may end until then, and is let go after that, for others to run.
+
+        All is said once `used` is 0.
+        """
+        self._steward.stop()
+        return self._carry_out(now, self._claiming.drain(now, until))
+
+    def view(self) -> dict[str, Any]:
+        """Return what this node votes on by state, and what runs here, JSON-ready."""
+        return {"counts": self._asking.counts(), "running": self._claiming.running()}
+
+    def check_invariants(self, now: float) -> None:
+        """Raise AssertionError if a part contradicts itself or another. O(tasks)."""
+        self._desk.check_invariants()
+        self._steward.check_invariants()
+        self._claiming.check_invariants(now)
+        self._asking.check_invariants()
+        self._noticing.check_invariants()
+
+    # Inside.
+
+    def _carry_out(self, now: float, steps: list[Step]) -> list[Outgoing]:
+        """Handle what is for this node, and what the desk says; offer what can be offered; gather the rest."""
+        outputs: list[Outgoing] = []
+        sends: dict[NodeId, list[object]] = {}
+        todo = deque(steps)
+        while True:
+            while todo:
+                step = todo.popleft()
+                if not isinstance(step, tuple):
+                    outputs.append(step)
+                elif step[0] == self._own_id:
+                    todo.extend(self._dispatch(now, *step))
+                else:
+                    sends.setdefault(step[0], []).append(step[1])
+            taken = self._desk.take()
+            for output in taken:
+                if isinstance(output, Commit):
+                    outputs.append(output)
+                elif isinstance(output, Post):
+                    sends.setdefault(output.to, []).extend(output.messages)
+                else:
+                    todo.extend(self._on_event(now, output))
+            if not taken and not todo:
+                todo.extend(self._steward.offer_ready(now))
+                if not todo:
+                    claiming = self._claiming
+                    self.used, self.free_slots = claiming.used, claiming.free_slots
+                    return outputs + [Send(to, tuple(messages)) for to, messages in sends.items()]
+
+    def _dispatch(self, now: float, sender: NodeId, message: object) -> list[Step]:
+        match message:
+            case Renewed():
+                self._desk.handle(now, sender, message)
+                return self._claiming.guard()
+            case Offer() | CancelRun():
+                return self._claiming.handle_message(now, sender, message)
+            case OfferAnswer() | SlotsFree():
+                self._steward.handle_message(now, sender, message)
+                return []
+            case CancelAnswer() | Notice():
+                return list(self._asking.handle_message(now, sender, message))
+            case Watch():
+                record = self._desk.voter.record(task_key(message.task_id))
+                return list(self._noticing.watch(now, sender, message, record))
+            case _:
+                pass
+        if not isinstance(message, Message):
+            raise LocalProtocolError(f"{type(message).__name__} is no message about tasks")
+        self._desk.handle(now, sender, message)
+        return []
+
+    def _on_event(self, now: float, event: Output) -> list[Step]:
+        match event:
+            case Done():
+                is_asked = isinstance(event.tag, tuple) and event.tag[0] == ASK
+                if is_asked:
+                    return list(self._asking.handle_done(now, event))
+                return self._claiming.handle_done(now, event)
+            case Held() | Written() | Fenced():
+                return self._claiming.handle_event(now, event)
+            case Changed():
+                self._steward.handle_changed(now, event.key, event.record)
+                self._asking.handle_changed(event.key, event.record)
+                return list(self._noticing.changed(event.key, event.record))
+            case Commit() | Post():
+                raise LocalProtocolError("what is stored or sent is no event")
+
+    def _name_of(self, node_id: NodeId) -> str:
+        member = self._view.get(node_id)
+        return format_id(node_id) if member is None else member.name

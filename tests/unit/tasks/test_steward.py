@@ -1,0 +1,269 @@
+"""A voter's steward: who is offered what, when, and what ends an offer."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+from mesh.core.ids import NodeId
+from mesh.placement.live_view import LiveView
+from mesh.tasks.form import of_value, to_value
+from mesh.wire.register_messages import Owner
+from mesh.wire.task_messages import AttemptCause, Decline
+from tests.unit.tasks.made import ANNA, NOON, claimed, ended, new
+from tests.unit.tasks.stewarded import CONFIG, OWN, SECOND, TIMES, Stewarded, member
+
+P, Q, R = NodeId(21), NodeId(22), NodeId(23)
+
+
+def home_of(view: LiveView, task_id: str) -> list[NodeId]:
+    """Return the members in the order in which a task asks them."""
+    wants = of_value(new(task_id=task_id)).head.wants
+    return [one.node_id for one in view.candidates(wants)]
+
+
+def test_ready_task_is_offered_to_its_home_at_once() -> None:
+    world = Stewarded(member(P), member(Q), member(R))
+    ballot = world.hold("t", new(task_id="t"))
+    ((to, offer),) = world.offers
+    assert to == home_of(world.view, "t")[0]
+    assert (offer.task_id, offer.ballot, offer.seq) == ("t", ballot, 0)
+    assert (offer.attempt, offer.cause, offer.needs) == (1, AttemptCause.FIRST, (("gpu", 1),))
+    assert not offer.has_more
+
+
+def test_second_voter_offers_after_a_stagger_if_it_sees_no_claim() -> None:
+    world = Stewarded(member(P), place=1)
+    world.hold("t", new(task_id="t"))
+    world.wait(CONFIG.stagger_s - 0.01)
+    assert not world.offers
+    world.wait(0.02)
+    assert world.take() == [(P, "t")]
+
+
+def test_second_voter_offers_nothing_that_was_claimed_meanwhile() -> None:
+    world = Stewarded(member(P), place=1)
+    ready = new(task_id="t")
+    world.hold("t", ready)
+    world.hold("t", claimed(ready))
+    world.wait(TIMES.voter_s)
+    assert not world.offers
+
+
+def test_second_voter_of_one_that_seems_alive_offers_one_task_at_a_time() -> None:
+    world = Stewarded(member(SECOND, 0), member(P, 4), place=2)
+    for number in range(50):
+        world.hold(f"t{number}", new(task_id=f"t{number}"))
+    world.wait(2 * CONFIG.stagger_s + 2 * CONFIG.offer_retry_s)
+    assert 1 <= len(world.take()) <= 4
+    world.view.drop(SECOND)
+    world.steward.handle_member_down(world.now, SECOND)
+    world.hear_free(P, 40)
+    assert len(world.offers) > 30
+
+
+def test_scheduled_task_is_offered_when_it_is_due() -> None:
+    world = Stewarded(member(P))
+    world.hold("t", new(task_id="t", not_before=NOON + 60))
+    world.wait(59.9)
+    assert not world.offers
+    world.wait(0.2)
+    assert world.take() == [(P, "t")]
+
+
+def test_task_that_was_declined_goes_to_the_next_and_waits_where_none_is_left() -> None:
+    world = Stewarded(member(P), member(Q))
+    world.hold("t", new(task_id="t"))
+    first, second = home_of(world.view, "t")
+    world.answer(first, "t", Decline.BUSY)
+    world.answer(second, "t", Decline.BUSY)
+    assert world.take() == [(first, "t"), (second, "t")]
+    world.hear_free(first, 1)
+    assert world.take() == [(first, "t")]
+
+
+def test_member_that_says_nothing_is_passed_over_after_a_while() -> None:
+    world = Stewarded(member(P), member(Q))
+    world.hold("t", new(task_id="t"))
+    first, second = home_of(world.view, "t")
+    world.wait(CONFIG.offer_timeout_s + 0.01)
+    assert world.take()[:2] == [(first, "t"), (second, "t")]
+
+
+def test_member_that_claims_has_longer_to_be_seen_with_it() -> None:
+    world = Stewarded(member(P), member(Q))
+    world.hold("t", new(task_id="t"))
+    first = home_of(world.view, "t")[0]
+    world.answer(first, "t", Decline.NONE)
+    world.wait(CONFIG.claim_timeout_s - 0.1)
+    assert world.take() == [(first, "t")]
+
+
+def test_nobody_is_offered_more_than_it_has_slots_for() -> None:
+    world = Stewarded(member(P, 2))
+    for number in range(10):
+        world.hold(f"t{number}", new(task_id=f"t{number}"))
+    assert world.take() == [(P, "t0"), (P, "t1")]
+
+
+def test_slot_that_a_claim_took_is_not_offered_for_again_before_news() -> None:
+    world = Stewarded(member(P, 1))
+    ready = new(task_id="a")
+    world.view.drop(P)
+    world.hold("a", ready)
+    world.hold("b", new(task_id="b"))
+    world.view.put(member(P, 1))
+    world.steward.handle_member_up(P)
+    world.look()
+    world.answer(P, "a", Decline.NONE, 0)
+    world.hold("a", claimed(ready, Owner(P, 1)))
+    assert world.take() == [(P, "a")]
+    world.hear_free(P, 1)
+    assert world.take() == [(P, "b")]
+
+
+def test_lease_that_ran_out_is_offered_as_a_lapse() -> None:
+    world = Stewarded(member(P))
+    world.hold("t", claimed(new(task_id="t")))
+    world.wait(TIMES.voter_s + TIMES.grace_s - 0.01)
+    assert not world.offers
+    world.wait(0.02)
+    ((_, offer),) = world.offers
+    assert (offer.attempt, offer.cause) == (2, AttemptCause.LAPSE)
+
+
+def test_lease_that_is_renewed_is_not_offered() -> None:
+    world = Stewarded(member(P))
+    ballot = world.hold("t", claimed(new(task_id="t")))
+    for _ in range(20):
+        world.wait(TIMES.voter_s / 2)
+        world.renew("t", ballot)
+    assert not world.offers
+
+
+def test_lease_that_revives_while_it_waits_is_not_offered() -> None:
+    world = Stewarded()
+    ballot = world.hold("t", claimed(new(task_id="t")))
+    world.wait(TIMES.voter_s + TIMES.grace_s + 1)
+    world.renew("t", ballot)
+    world.view.put(member(P))
+    world.steward.handle_member_up(P)
+    world.look()
+    assert not world.offers
+    world.wait(TIMES.voter_s + TIMES.grace_s + 1)
+    assert world.take()[0] == (P, "t")
+
+
+def test_proof_of_its_owners_end_offers_a_lease_at_once_as_a_crash() -> None:
+    world = Stewarded(member(P))
+    world.hold("t", claimed(new(task_id="t")))
+    for boot in (ANNA.boot - 1, ANNA.boot):
+        assert not world.offers
+        world.records.voter.end(ANNA.node_id, boot)
+        world.steward.end(world.now, ANNA.node_id, boot)
+        world.look()
+    ((_, offer),) = world.offers
+    assert offer.cause is AttemptCause.CRASH
+
+
+def test_task_that_is_over_is_offered_no_more() -> None:
+    world = Stewarded()
+    leased = claimed(new(task_id="t"))
+    ballot = world.hold("t", leased)
+    world.write("t", ballot, 1, ended(leased))
+    assert len(world.steward) == 0
+    assert world.steward.next_timeout() is None
+
+
+def test_retry_is_offered_when_its_pause_is_over() -> None:
+    world = Stewarded(member(P))
+    leased = claimed(new(1, task_id="t"))
+    ballot = world.hold("t", leased)
+    world.write("t", ballot, 1, ended(leased, 1))
+    world.wait(14.9)
+    assert not world.offers
+    world.wait(0.2)
+    ((_, offer),) = world.offers
+    assert (offer.attempt, offer.cause) == (2, AttemptCause.RETRY)
+
+
+def test_task_that_is_taken_elsewhere_is_offered_again_after_longer_and_longer_pauses() -> None:
+    world = Stewarded(member(P))
+    world.hold("t", new(task_id="t"))
+    asked_at = []
+    for _ in range(6):
+        while not world.offers:
+            world.wait(0.1)
+        asked_at.append(world.now)
+        world.answer(P, "t", Decline.TAKEN, 1)
+        world.take()
+    pauses = [after - before for before, after in pairwise(asked_at)]
+    assert pauses == sorted(pauses)
+    assert pauses[0] < 2 * CONFIG.taken_pause_s
+    assert pauses[-1] <= CONFIG.taken_pause_s_max + 0.2
+
+
+def test_task_that_is_known_to_be_over_is_forgotten() -> None:
+    world = Stewarded(member(P))
+    world.hold("t", new(task_id="t"))
+    world.answer(P, "t", Decline.OVER)
+    assert len(world.steward) == 0
+
+
+def test_promise_alone_changes_nothing() -> None:
+    world = Stewarded(member(P))
+    world.hold("t", new(task_id="t"))
+    record = replace(world.record("t"), promised=world.record("t").ballot._replace(n=99))
+    world.steward.handle_changed(world.now, b"task/t", record)
+    world.look()
+    assert world.take() == [(P, "t")]
+
+
+def test_member_that_does_not_fit_is_not_asked_again_before_it_declares_more() -> None:
+    world = Stewarded(member(P))
+    world.hold("t", new(task_id="t"))
+    world.answer(P, "t", Decline.UNFIT)
+    world.take()
+    world.wait(20)
+    assert not world.offers
+    world.view.put(replace(member(P), meta=replace(member(P).meta, slots=9)))
+    world.steward.handle_member_up(P)
+    world.look()
+    assert world.take() == [(P, "t")]
+
+
+def test_voter_that_starts_again_offers_what_it_holds_oldest_first() -> None:
+    world = Stewarded()
+    for number in (3, 1, 2):
+        body = replace(of_value(new(task_id=f"t{number}")), created=NOON + number)
+        world.hold(f"t{number}", to_value(body))
+    world.steward.adopt(world.now)
+    world.view.put(member(P, 4))
+    world.steward.handle_member_up(P)
+    world.look()
+    assert world.take() == [(P, "t1"), (P, "t2"), (P, "t3")]
+
+
+def test_node_that_votes_on_a_task_no_more_forgets_it() -> None:
+    world = Stewarded(member(P))
+    world.hold("t", new(task_id="t"))
+    world.records.at = None
+    world.steward.adopt(world.now)
+    assert len(world.steward) == 0
+
+
+def test_record_that_cannot_be_read_is_left_alone() -> None:
+    world = Stewarded(member(P))
+    world.hold("t", replace(new(task_id="t"), body=b"\xc1"))
+    assert len(world.steward) == 0
+
+
+def test_what_a_task_waits_for_is_said_in_words() -> None:
+    world = Stewarded()
+    world.hold("t", new(task_id="t"))
+    assert "pool image" in world.steward.waits_for(b"task/t")
+    world.view.put(member(OWN, 0))
+    world.steward.handle_member_up(OWN)
+    world.look()
+    assert world.steward.waits_for(b"task/t") == "an answer"
+    world.answer(OWN, "t", Decline.BUSY)
+    assert world.steward.waits_for(b"task/t") == "a free slot: n1 is busy"
+    assert world.steward.waits_for(b"task/other") == ""
