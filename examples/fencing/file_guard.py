@@ -40,8 +40,7 @@ class Fenced(Exception):  # noqa: N818 - it is an answer, not a mistake
 
 def begin(directory: str, key: str, token: int) -> str:
     """Install the token, then return the value to continue from; "" at first."""
-    if not 0 <= token < 1 << 192:
-        raise ValueError(f"a token has 0 to 192 bits, found {token}")
+    _check(key, token)
     with _locked(directory, key) as stem:
         seen = int(_read(f"{stem}.token") or -1)
         if seen > token:
@@ -52,6 +51,7 @@ def begin(directory: str, key: str, token: int) -> str:
 
 def write(directory: str, key: str, token: int, value: str) -> None:
     """Keep a new value, if the token is still the one installed. To repeat it is harmless."""
+    _check(key, token)
     with _locked(directory, key) as stem:
         seen = int(_read(f"{stem}.token") or -1)
         if seen != token:
@@ -63,6 +63,13 @@ def show(directory: str, key: str) -> tuple[int, str]:
     """Return the installed token and the value, or -1 and "" before the first `begin`."""
     with _locked(directory, key) as stem:
         return int(_read(f"{stem}.token") or -1), _read(f"{stem}.value")
+
+
+def _check(key: str, token: int) -> None:
+    if key in {"", "."}:  # a file of that name would lie beside the directory
+        raise ValueError(f"a key is the name of a file, found {key!r}")
+    if not 1 <= token < 1 << 192:
+        raise ValueError(f"a token is 1 to 2**192 - 1, found {token}")
 
 
 @contextmanager
@@ -106,6 +113,7 @@ def main(arguments: list[str]) -> int:
     """Do what the command line says."""
     try:
         key, token = os.environ["MESH_IDEMPOTENCY_KEY"], int(os.environ["MESH_TOKEN"])
+        _check(key, token)
     except (KeyError, ValueError) as error:
         print(
             "MESH_IDEMPOTENCY_KEY and MESH_TOKEN, a whole number, are expected, as Mesh sets them for a task's "

@@ -32,17 +32,24 @@ class Fenced(Exception):  # noqa: N818 - it is an answer, not a mistake
 
 def begin(url: str, key: str, token: int) -> str:
     """Install the token, then return the value to continue from; "" at first."""
+    _check(token)
     return _ask(url, "POST", key, token)[1]
 
 
 def write(url: str, key: str, token: int, value: str) -> None:
     """Keep a new value, if the token is still the one installed. To repeat it is harmless."""
+    _check(token)
     _ask(url, "PUT", key, token, value)
 
 
 def show(url: str, key: str) -> tuple[int, str]:
     """Return the installed token and the value, or -1 and "" before the first `begin`."""
     return _ask(url, "GET", key)
+
+
+def _check(token: int) -> None:
+    if not 1 <= token < 1 << 192:
+        raise ValueError(f"a token is 1 to 2**192 - 1, found {token}")
 
 
 def _ask(url: str, method: str, key: str, token: int = -1, body: str = "") -> tuple[int, str]:
@@ -68,6 +75,7 @@ def main(arguments: list[str]) -> int:
     """Do what the command line says."""
     try:
         key, token = os.environ["MESH_IDEMPOTENCY_KEY"], int(os.environ["MESH_TOKEN"])
+        _check(token)
     except (KeyError, ValueError) as error:
         print(
             "MESH_IDEMPOTENCY_KEY and MESH_TOKEN, a whole number, are expected, as Mesh sets them for a task's "

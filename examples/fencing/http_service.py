@@ -107,8 +107,10 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(404, b"expected /records/KEY\n")
         elif text is None:
             self.answer(428, b"expected a Fencing-Token\n")
-        elif not (text.isascii() and text.isdigit() and len(text) < 60 and int(text) < 1 << 192):
-            self.answer(400, b"expected a Fencing-Token of at most 192 bits\n")
+        elif not (
+            text.isascii() and text.isdigit() and len(text) < 60 and 0 < int(text) < 1 << 192
+        ):
+            self.answer(400, b"expected a Fencing-Token from 1 to 2**192 - 1\n")
         else:
             return f"{int(text):058d}"
         return ""

@@ -88,8 +88,8 @@ def _ask(connection: str, statement: str, **values: str) -> str:
 
 
 def _digits(token: int) -> str:
-    if not 0 <= token < 1 << 192:
-        raise ValueError(f"a token has 0 to 192 bits, found {token}")
+    if not 1 <= token < 1 << 192:
+        raise ValueError(f"a token is 1 to 2**192 - 1, found {token}")
     return str(token)
 
 
@@ -107,6 +107,7 @@ def main(arguments: list[str]) -> int:
         return 0
     try:
         key, token = os.environ["MESH_IDEMPOTENCY_KEY"], int(os.environ["MESH_TOKEN"])
+        _digits(token)
     except (KeyError, ValueError) as error:
         print(
             "MESH_IDEMPOTENCY_KEY and MESH_TOKEN, a whole number, are expected, as Mesh sets them for a task's "

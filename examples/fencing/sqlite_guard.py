@@ -77,8 +77,8 @@ def _open(database: str) -> sqlite3.Connection:
 
 
 def _digits(token: int) -> str:
-    if not 0 <= token < 1 << 192:
-        raise ValueError(f"a token has 0 to 192 bits, found {token}")
+    if not 1 <= token < 1 << 192:
+        raise ValueError(f"a token is 1 to 2**192 - 1, found {token}")
     return f"{token:058d}"
 
 
@@ -93,6 +93,7 @@ def main(arguments: list[str]) -> int:
     """Do what the command line says."""
     try:
         key, token = os.environ["MESH_IDEMPOTENCY_KEY"], int(os.environ["MESH_TOKEN"])
+        _digits(token)
     except (KeyError, ValueError) as error:
         print(
             "MESH_IDEMPOTENCY_KEY and MESH_TOKEN, a whole number, are expected, as Mesh sets them for a task's "

@@ -12,7 +12,7 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Final, TypeAlias
 
     Key: TypeAlias = tuple[int, int]
@@ -26,6 +26,10 @@ SIGCONT: Final = int(signal.SIGCONT)
 PASSES_MAX: Final = 64
 """How often work is searched for what it has forked meanwhile, before others get their turn."""
 
+ENVIRON_BYTES_MAX: Final = 6 << 20
+"""What the kernel lets a program begin with, arguments and environment: three quarters of 8 MiB."""
+
+_PIECE_BYTES: Final = 1 << 16
 _STAT_BYTES_MAX: Final = 4096
 
 
@@ -110,36 +114,78 @@ def send(key: Key, number: int) -> bool:
     return True
 
 
-def stop_below(root: int, spared_group: int = 0) -> list[Process]:
-    """Stop all descendants of a process, until none is found that was not stopped before."""
+def kill_all(find: Callable[[], list[Process]]) -> int:
+    """Kill whoever is found, parents first; return how many lived. Ask again until it is 0.
+
+    All are stopped, until none is found that was not stopped before, and only then is the first
+    killed, so that none forks in between; children go before their parents, so that no stopped
+    process group is orphaned, which the kernel would continue.
+    """
     stopped: set[Key] = set()
     found: list[Process] = []
     for _ in range(PASSES_MAX):
-        found = [
-            process
-            for process in below((root,), survey())
-            if not process.is_dead and process.group != spared_group
-        ]
+        found = [process for process in find() if not process.is_dead]
         fresh = [process.key for process in found if process.key not in stopped]
         if not fresh:
             break
         for key in fresh:
             send(key, SIGSTOP)
         stopped.update(fresh)
-    return found
-
-
-def kill_below(root: int, spared_group: int = 0) -> int:
-    """Kill all descendants of a process; return how many lived. Ask again until it is 0.
-
-    All are stopped before the first is killed, so that none forks in between; children go before
-    their parents, so that no stopped process group is orphaned, which the kernel would continue.
-    Who is in the spared group is left alone, and not counted.
-    """
-    found = stop_below(root, spared_group)
     for process in reversed(found):
         send(process.key, SIGKILL)
     return len(found)
+
+
+def kill_below(root: int, spared_group: int = 0) -> int:
+    """Kill all descendants of a process, without those in the spared group, as `kill_all` does."""
+    return kill_all(
+        lambda: [each for each in below((root,), survey()) if each.group != spared_group]
+    )
+
+
+def carries(pid: int, entries: Iterable[bytes]) -> bool:
+    """Say whether a process has one of these in its environment, as it was when its program began.
+
+    What it has changed since does not show. Without the right to look, or the process: False. Raises
+    OSError. May wait for as long as the process is stuck in the kernel.
+    """
+    wanted = [b"\0%b\0" % entry for entry in entries]
+    longest = max(map(len, wanted), default=0)
+    rest = b"\0"
+    try:
+        fd = os.open(f"/proc/{pid}/environ", os.O_RDONLY)
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return False
+    try:
+        for _ in range(ENVIRON_BYTES_MAX // _PIECE_BYTES):
+            piece = os.read(fd, _PIECE_BYTES)
+            rest += piece or b"\0"  # the last entry may lack its end
+            if any(each in rest for each in wanted):
+                return True
+            if not piece:
+                return False
+            rest = rest[-longest:]
+    except (ProcessLookupError, PermissionError):
+        pass
+    finally:
+        os.close(fd)
+    return False
+
+
+def may_be_continued(group: int) -> bool:
+    """Say whether a process group is not orphaned: somebody of its session, outside it, started one of it.
+
+    That would be a shell, who can continue it when it is stopped. In an orphaned group the kernel
+    itself stops nobody at the terminal's word (POSIX.1-2017, 2.4.3).
+    """
+    processes = survey()
+    for process in processes.values():
+        parent = processes.get(process.parent)
+        if process.group != group or process.is_dead or parent is None or parent.pid == 1:
+            continue
+        if parent.group != group and parent.session == process.session:
+            return True
+    return False
 
 
 def become(command: list[str], more: dict[str, str], mask: set[int]) -> None:

@@ -5,7 +5,7 @@ pause of its own it does not know how late it is. Then the orders that have come
 then is anything killed: a run that was renewed meanwhile lost nothing but that moment. Deadlines
 wake it by a timer on CLOCK_BOOTTIME, which fires at once when the host was asleep beyond them.
 
-When the node ends, however it ends, its work is killed until the guardian has no child left. Then
+When the node ends, however it ends, its work is killed until nothing of it is left. Then
 the obituary goes out, and the guardian ends as the node did. What shares the guardian's process group
 is no work, as work has sessions of its own: it is the node's screen, which has a moment to give the
 terminal back.
@@ -21,6 +21,7 @@ import struct
 import time
 from errno import ENOENT
 
+from mesh.guardian.company import Company
 from mesh.guardian.link import (
     ALONE_VARIABLE,
     DONE,
@@ -36,15 +37,17 @@ from mesh.guardian.link import (
     encode_cleared,
     encode_run_id,
 )
-from mesh.guardian.process import SIGSTOP, become, kill_below, look
+from mesh.guardian.obituary import send_obituary
+from mesh.guardian.process import SIGSTOP, become, kill_all, look, may_be_continued
 from mesh.guardian.record import Leftovers, Record, clear, load
+from mesh.guardian.voice import Voice
 from mesh.guardian.work import INFINITY, RUNS_MAX, Run, Work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable
-    from typing import Any, Final
+    from typing import Final
 
     from mesh.guardian.link import Place
 else:
@@ -56,8 +59,7 @@ END_TIMEOUT_S: Final = 10.0
 SCREEN_TIMEOUT_S: Final = 2.0
 """How long the node's screen may take to give the terminal back, after the node has ended."""
 
-OBITUARY_ROUNDS: Final = 3
-OBITUARY_SPACING_S: Final = 0.05
+REPAIR_S: Final = 5.0  # the wait after the record could not be written
 ORDERS_PER_ROUND_MAX: Final = 4096
 ANSWERS_MAX: Final = 2 * RUNS_MAX
 
@@ -69,18 +71,11 @@ _CLOEXEC_NONBLOCK: Final = os.O_CLOEXEC | os.O_NONBLOCK
 _SIGNAL_INFO_BYTES: Final = 128
 _SIGSET_BYTES: Final = 128
 _FROM_KERNEL: Final = 0x80
-_SAID_MAX: Final = 64
 _CLEARED_KEY: Final = -1
 _FAR_S: Final = 2e9
 
-_FORWARDED: Final = (
-    signal.SIGTERM,
-    signal.SIGINT,
-    signal.SIGHUP,
-    signal.SIGQUIT,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-)
+_LEAVE: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+_FORWARDED: Final = (*_LEAVE, signal.SIGUSR1, signal.SIGUSR2)
 _HANDLED: Final = (*_FORWARDED, signal.SIGCHLD, signal.SIGTSTP)
 _FROM_TERMINAL: Final = {signal.SIGINT, signal.SIGQUIT}
 """Of these the terminal tells the node too, which is in the same process group."""
@@ -95,23 +90,25 @@ class Guardian:
         if me is None or os.readlink("/proc/self") != str(self._pid):
             raise OSError(ENOENT, "it needs a /proc in which it finds itself: mount one")
         self._command = command
+        self._complain = Voice().complain
         self._mark = f"{self._pid}.{me.start}"
         self._record_path = record_path
         self._record = Record(record_path, self._mark)
-        self._work = Work(self._pid, {os.getpgrp(), os.getsid(0)}, self._say)
         self._status: int | None = None
         self._answers: dict[int, bytes] = {}  # one for each run: the last word counts
         self._places: list[Place] = []
         self._sealed = b""
-        self._clearing: tuple[int, int, Leftovers] | None = None
+        self._clearing: tuple[int, int] | None = None
+        self._repair_at = INFINITY
         self._armed = INFINITY
         self._is_deaf = False
-        self._said: set[str] = set()
 
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._call("prctl", _PR_SET_NAME, b"mesh-guardian", 0, 0, 0)
         self._call("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else children vanish without a word
+        self._company = Company(self._pid, f"{MARK_VARIABLE}={self._mark}")
+        self._work = Work(self._company, {os.getpgrp(), os.getsid(0)}, self._say)
         self._mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
         mask = struct.pack("@L", sum(1 << (number - 1) for number in _HANDLED))
         mask = mask.ljust(_SIGSET_BYTES, b"\0")
@@ -130,13 +127,16 @@ class Guardian:
             self._read_orders()
             self._work.settle(_now())
             self._send_answers()
-            self._arm(self._work.next_deadline())
+            if self._repair_at <= _now():
+                self._repair_at = INFINITY
+                self._note(self._record.repair)
+            self._arm(min(self._work.next_deadline(), self._repair_at))
             self._wait()
         self._read_orders()  # the last obituary may still be among them
-        if self._kill_rest():
-            self._send_obituary()
+        if reason := self._kill_rest():
+            self._complain(f"{reason}: no obituary was sent")
         else:
-            self._complain("some of its work would not die: no obituary was sent")
+            send_obituary(self._places, self._sealed, self._complain)
         return self._status
 
     # What the node asks for: see the link.
@@ -163,7 +163,6 @@ class Guardian:
         if self._clearing is not None:
             return
         try:
-            left = load(self._record_path)
             ear, mouth = os.pipe()
             pid = os.fork()
         except OSError as error:
@@ -173,20 +172,25 @@ class Guardian:
         if pid == 0:
             try:
                 self._call("prctl", _PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-                os.write(mouth, encode_cleared(*clear(left, self._pid)))
+                os.write(mouth, encode_cleared(*clear(load(self._record_path), self._pid)))
             finally:
                 os._exit(0)
         os.close(mouth)
         self._work.spared.add(pid)
-        self._clearing = (pid, ear, left)
+        self._clearing = (pid, ear)
 
-    def _finish_clearing(self, pid: int, ear: int, left: Leftovers) -> None:
+    def _finish_clearing(self, pid: int, ear: int) -> None:
         answer = os.read(ear, PACKET_BYTES_MAX) or encode_cleared(0, LEFT_UNKNOWN)
         os.close(ear)
         self._work.spared.discard(pid)
         self._clearing = None
-        self._note(self._record.begin, left if decode_answer(answer)[2] else Leftovers())
         self._answers[_CLEARED_KEY] = answer
+        try:
+            left = load(self._record_path) if decode_answer(answer)[2] else Leftovers()
+        except OSError as error:  # as it was for the child
+            self._complain(f"what the last boot left cannot be found out: {error}")
+        else:
+            self._note(self._record.begin, left)
 
     # The loop.
 
@@ -249,10 +253,7 @@ class Guardian:
             elif self._status is not None:
                 continue
             elif number == signal.SIGTSTP:
-                # Nobody keeps deadlines while this process is stopped: so nothing runs meanwhile.
-                self._read_orders()
-                self._work.freeze_all(_now())
-                os.kill(self._pid, SIGSTOP)
+                self._stop()
             elif not (
                 number in _FROM_TERMINAL and code == _FROM_KERNEL and self._shares_terminal()
             ):
@@ -260,6 +261,19 @@ class Guardian:
                 self._answers[_CLEARED_KEY - number] = encode_run_id(FORWARDED, number)
                 self._send_answers()
                 os.kill(self._work.node, number)
+
+    def _stop(self) -> None:
+        """Stop as the terminal wants, unless nobody could continue this process: the node does the same."""
+        try:
+            if not may_be_continued(os.getpgrp()):
+                return
+        except OSError as error:
+            self._complain(f"it does not stop, as nobody knows who could continue it: {error}")
+            return
+        # Nobody keeps deadlines while this process is stopped: so nothing runs meanwhile.
+        self._read_orders()
+        self._work.freeze_all(_now())
+        os.kill(self._pid, SIGSTOP)
 
     def _shares_terminal(self) -> bool:
         return os.getpgid(self._work.node) == os.getpgrp()
@@ -276,6 +290,7 @@ class Guardian:
             if pid == self._work.node:
                 code = os.waitstatus_to_exitcode(status)
                 self._status = code if code >= 0 else 128 - code
+                self._work.node = 0  # its pid may be given anew
             elif self._clearing is not None and pid == self._clearing[0]:
                 self._finish_clearing(*self._clearing)
 
@@ -300,8 +315,8 @@ class Guardian:
         finally:
             os._exit(127)
 
-    def _kill_rest(self) -> bool:
-        """Kill all that is left, and reap it; False if some of it would not die."""
+    def _kill_rest(self) -> str:
+        """Kill all that is left, and reap it; return why it cannot be said that none of it runs, or ""."""
         began = _now()
         ear = select.poll()
         ear.register(self._signals, select.POLLIN)
@@ -309,30 +324,24 @@ class Guardian:
         while not self._reap():
             passed_s = _now() - began
             if passed_s > END_TIMEOUT_S:
-                return False
+                return "some of its work would not die"
             try:
-                kill_below(self._pid, os.getpgrp() if passed_s < SCREEN_TIMEOUT_S else 0)
+                if self._kill_once(os.getpgrp() if passed_s < SCREEN_TIMEOUT_S else 0):
+                    break
             except OSError as error:  # no descriptor, no memory: perhaps after the pause
                 self._complain(f"its work cannot be looked at: {error}")
             ear.poll(pause_ms)
             self._take_signals()
             pause_ms = min(2 * pause_ms, 200)
-        return True
+        if self._company.unclear:
+            return "some of what runs below it may be its work, or not"
+        return ""
 
-    def _send_obituary(self) -> None:
-        sockets = {}
-        for length, family in ((4, _socket.AF_INET), (16, _socket.AF_INET6)):
-            if any(len(host) == length for host, _ in self._places):
-                sockets[length] = family, _socket.socket(family, _socket.SOCK_DGRAM)
-        for count in range(OBITUARY_ROUNDS if self._places else 0):
-            if count:
-                time.sleep(OBITUARY_SPACING_S)
-            for host, port in self._places:
-                family, sender = sockets[len(host)]
-                try:
-                    sender.sendto(self._sealed, (_socket.inet_ntop(family, host), port))
-                except OSError as error:  # the others still want to know
-                    self._complain(f"an obituary could not be sent: {error}")
+    def _kill_once(self, spared_group: int) -> bool:
+        """Kill what is the node's; return whether nothing of it is left beside others that live on."""
+        find = self._work.find
+        kill_all(lambda: [process for process in find() if process.group != spared_group])
+        return self._company.is_shared and all(process.is_dead for process in find())
 
     # Small change.
 
@@ -344,23 +353,12 @@ class Guardian:
             if len(self._answers) > ANSWERS_MAX:  # a node that asks on and on, and never listens
                 del self._answers[next(iter(self._answers))]
 
-    def _note(self, write: Callable[[Any], None], what: object) -> None:
+    def _note(self, write: Callable[..., None], *what: object) -> None:
         try:
-            write(what)
+            write(*what)
         except OSError as error:
+            self._repair_at = _now() + REPAIR_S
             self._complain(f"{self._record_path} cannot be written: {error.strerror}")
-
-    def _complain(self, text: str) -> None:
-        """Say something on stderr, once, and only where nobody has to be waited for."""
-        ear = select.poll()
-        ear.register(2, select.POLLOUT)
-        if text in self._said or len(self._said) >= _SAID_MAX or not ear.poll(0):
-            return
-        self._said.add(text)
-        try:
-            os.write(2, f"mesh guardian: {text}\n".encode())
-        except OSError:
-            return  # nobody hears it
 
     def _call(self, name: str, *arguments: object) -> int:
         result: int = getattr(self._libc, name)(*arguments)

@@ -12,10 +12,12 @@ only where the mark proves it ours. What fled the group *and* emptied its enviro
 from __future__ import annotations
 
 import os
+import stat
 import time
+from errno import EINVAL
 
 from mesh.guardian.link import MARK_VARIABLE
-from mesh.guardian.process import SIGKILL, SIGSTOP, below, send, survey
+from mesh.guardian.process import SIGKILL, SIGSTOP, below, carries, send, survey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 RECORD_BYTES_MAX: Final = 1 << 22
 CLEAR_TIMEOUT_S: Final = 5.0
 _SPARE_LINES: Final = 1024
-_ENVIRON_BYTES_MAX: Final = 1 << 18
 
 
 class Leftovers:
@@ -65,12 +66,21 @@ def parse(text: str, boot_id: str) -> Leftovers:
 
 
 def load(path: str) -> Leftovers:
-    """Return what the record in this file says; without a file, nothing. Raises OSError."""
+    """Return what the record in this file says; without a file, nothing.
+
+    Raises OSError if it is no file or cannot be read. Reading takes as long as its file system likes.
+    """
     try:
-        with open(path, "rb") as file:
-            return parse(file.read(RECORD_BYTES_MAX).decode("ascii", "replace"), host_boot_id())
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for who writes
     except FileNotFoundError:
         return Leftovers()
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(EINVAL, f"{path} is no file: remove it")
+        with open(fd, "rb", closefd=False) as file:
+            return parse(file.read(RECORD_BYTES_MAX).decode("ascii", "replace"), host_boot_id())
+    finally:
+        os.close(fd)
 
 
 class Record:
@@ -82,11 +92,14 @@ class Record:
         self._kept.marks[mark] = None
         self._fd = -1
         self._lines = 0
+        self._is_begun = False
+        self._is_whole = False  # the file says what is kept: else it is written anew
 
     def begin(self, left: Leftovers) -> None:
         """Write the record anew, with what the last boot left and could not be cleared. Raises OSError."""
         self._kept.marks.update(left.marks)
         self._kept.leaders.update(left.leaders)
+        self._is_begun = True
         self._rewrite()
 
     def add(self, leader: Key) -> None:
@@ -99,21 +112,31 @@ class Record:
         self._kept.leaders.pop(leader, None)
         self._append(f"end {leader[0]} {leader[1]}\n")
 
+    def repair(self) -> None:
+        """Write it anew if the last attempt to write failed. Raises OSError."""
+        if self._is_begun and not self._is_whole:
+            self._rewrite()
+
     def _append(self, line: str) -> None:
-        if self._fd < 0:
+        if not self._is_begun:
             return
         self._lines += 1
-        if self._lines > _SPARE_LINES + 2 * len(self._kept.leaders):
-            self._rewrite()
+        if self._is_whole and self._lines <= _SPARE_LINES + 2 * len(self._kept.leaders):
+            self._is_whole = False
+            text = line.encode()
+            self._is_whole = os.write(self._fd, text) == len(text)
         else:
-            os.write(self._fd, line.encode())
+            self._is_whole = False
+        self.repair()
 
     def _rewrite(self) -> None:
         lines = [f"host {host_boot_id()}"]
         lines += [f"mark {mark}" for mark in self._kept.marks]
         lines += [f"run {pid} {start}" for pid, start in self._kept.leaders]
         fresh = f"{self._path}.new"
-        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+        if os.path.lexists(fresh):  # whatever it is: to open a pipe would wait for who reads
+            os.unlink(fresh)
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         try:
             with open(fd, "wb", closefd=False) as file:
                 file.write(("\n".join(lines) + "\n").encode())
@@ -123,7 +146,7 @@ class Record:
             raise
         if self._fd >= 0:
             os.close(self._fd)
-        self._fd, self._lines = fd, 0
+        self._fd, self._lines, self._is_whole = fd, 0, True
 
 
 def clear(left: Leftovers, spared_root: int) -> tuple[int, int]:
@@ -170,21 +193,13 @@ def _find(left: Leftovers, root: int) -> list[Process]:
         for pid, start in left.leaders
         if (leader := processes.get(pid)) is not None and leader.start == start
     }
+    marks = [f"{MARK_VARIABLE}={mark}".encode() for mark in left.marks]
     roots = [
         process
         for process in processes.values()
         if process.pid not in spared
-        and ({process.pid, process.group, process.session} & groups or _is_marked(process, left))
+        and ({process.pid, process.group, process.session} & groups or carries(process.pid, marks))
     ]
     known = {process.pid for process in roots}
     others = [process for process in below(known, processes) if process.pid not in known | spared]
     return [process for process in (*roots, *others) if not process.is_dead]
-
-
-def _is_marked(process: Process, left: Leftovers) -> bool:
-    try:
-        with open(f"/proc/{process.pid}/environ", "rb") as file:
-            environ = file.read(_ENVIRON_BYTES_MAX).split(b"\0")
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return False  # gone, or another user's
-    return any(f"{MARK_VARIABLE}={mark}".encode() in environ for mark in left.marks)

@@ -7,7 +7,7 @@ those that are older than it, without those whose living leader is the subreaper
 orphan is frozen with the first of them and thawed with the last, killed with the first that lost its
 lease, and with the last that merely ended. Better a helper too many stopped than work run twice.
 
-Only descendants of the guardian are ever signalled. A freeze repeats until a pass finds nobody whom
+Only descendants of the guardian are ever signalled, and of these only the node's (`company`). A freeze repeats until a pass finds nobody whom
 the passes before it have not stopped: a process with a signal pending cannot complete a fork.
 """
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final
 
+    from mesh.guardian.company import Company
     from mesh.guardian.process import Key, Process
 
 RUNS_MAX: Final = 8192
@@ -75,7 +76,7 @@ _UNKNOWN: Final = Run(0, Leader(0, 0), INFINITY, INFINITY)
 class Work:
     """All runs of one node, and what is done to them when their time has come."""
 
-    def __init__(self, guardian: int, own: set[int], say: Callable[[int, Run], None]) -> None:
+    def __init__(self, company: Company, own: set[int], say: Callable[[int, Run], None]) -> None:
         self.node = 0
         """The node's pid; 0 before it is started."""
 
@@ -83,8 +84,9 @@ class Work:
         """Children of the guardian that are its own."""
 
         self.runs: dict[int, Run] = {}
-        self._guardian = guardian
-        self._own = own | {0, 1, guardian}  # leads no run: processes, groups and sessions
+        self._company = company
+        # What leads no run: processes, groups and sessions.
+        self._own = own | {0, 1, company.guardian}
         self._say = say
         self._over: list[Run] = []  # ended or doomed: what is left of them goes
         self._not_before = 0.0
@@ -228,20 +230,36 @@ class Work:
                 self._thaw(run)  # what it held and may be another's
                 self._say(KILLED if run.stage == _DOOMED else DONE, run)
 
+    def find(self) -> list[Process]:
+        """Return the node and all its work, parents first. Raises OSError."""
+        processes = survey()
+        return self._find(processes, self._leaders(processes))
+
+    def _find(self, processes: dict[int, Process], leaders: dict[int, Run]) -> list[Process]:
+        tree = below((self._company.guardian,), processes)
+        return self._company.pick(tree, {self.node, *self.spared}, leaders)
+
+    def _leaders(self, processes: dict[int, Process]) -> dict[int, Run]:
+        runs = (*self._over, *self.runs.values())
+        return {run.leader.pid: run for run in runs if _is_led(run, processes)}
+
     def _owned(self) -> list[tuple[Process, tuple[Run, ...]]]:
-        """Return every descendant of the guardian with the runs that it is of, parents first."""
+        """Return the node and all its work with the runs that each is of, parents first."""
         processes = survey()
         runs = (*self._over, *self.runs.values())
-        leaders = {run.leader.pid: run for run in runs if _is_led(run, processes)}
+        leaders = self._leaders(processes)
         owners: dict[int, tuple[Run, ...]] = {}
-        tree = below((self._guardian,), processes)
+        tree = self._find(processes, leaders)
         for run in runs:
             if run.foreign:
                 run.foreign.intersection_update([process.key for process in tree])
-        strangers = [
+        # The node's screen is in the guardian's own group, and starts nothing.
+        starters = [
             process.start
             for process in tree
-            if process.parent == self.node and process.pid not in leaders
+            if process.parent == self.node
+            and process.pid not in leaders
+            and process.group not in self._own
         ]
         for process in tree:
             led = (
@@ -253,12 +271,12 @@ class Work:
                 owners[process.pid] = ()
             elif led is not None and process.start >= led.leader.start:
                 owners[process.pid] = (led,)
-            elif process.parent == self._guardian:
+            elif process.parent not in owners:  # an orphan
                 owners[process.pid] = tuple(
                     run
                     for run in runs
                     if process.key in run.stopped or _may_have_started(run, process, processes)
-                ) + ((_UNKNOWN,) if any(start <= process.start for start in strangers) else ())
+                ) + ((_UNKNOWN,) if any(start <= process.start for start in starters) else ())
             else:
                 owners[process.pid] = owners[process.parent]
         return [(process, owners[process.pid]) for process in tree]

@@ -1,7 +1,8 @@
 """Starts one command in a process group of its own, so that nothing it starts escapes unnoticed.
 
 The command gets no terminal and no input, its own session, and the node's environment without what
-names the task that the node itself may run in. On Linux the kernel kills it if the node dies without
+names the task that the node itself may run in. It always carries the node's own mark, by which its
+guardian knows its work; a task cannot set another. On Linux the kernel kills it if the node dies without
 a word. That promise is bound to the *thread* that forked, so commands are started from the main
 thread only.
 
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from mesh.errors import MeshError
+from mesh.guardian.link import MARK_VARIABLE
 
 NOT_FOUND: Final = 127
 CANNOT_RUN: Final = 126
@@ -79,6 +81,7 @@ def spawn(argv: tuple[str, ...], env: Mapping[str, str], cwd: str) -> subprocess
     except (OSError, ValueError) as error:
         raise _explain_directory(error, cwd) from error
     inherited = {name: text for name, text in os.environ.items() if name not in _NOT_INHERITED}
+    given = {name: text for name, text in env.items() if name != MARK_VARIABLE}
     try:
         with warnings.catch_warnings():
             # Python 3.12 warns of any fork beside a thread; ours calls nothing but the kernel.
@@ -90,7 +93,7 @@ def spawn(argv: tuple[str, ...], env: Mapping[str, str], cwd: str) -> subprocess
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=cwd or None,
-                env={**inherited, **env},
+                env={**inherited, **given},
                 start_new_session=True,
                 preexec_fn=_death_pact(),  # noqa: PLW1509 - see the module's docstring
             )

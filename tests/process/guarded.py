@@ -52,15 +52,28 @@ def is_frozen(pid: int) -> bool:
 class Guarded:
     """A guardian, its node, and whatever that has started."""
 
-    def __init__(self, home: Path, record: str = "record") -> None:
+    def __init__(
+        self, home: Path, record: str = "record", *, before: str = "", tune: str = ""
+    ) -> None:
+        """Start it, in a process group of its own.
+
+        `before` is what a shell does first that becomes the guardian; `tune`, Python in the guardian.
+        """
         self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
         place = home / f"{self.mark}.sock"
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
             door.bind(str(place))
             door.listen()
             door.settimeout(PATIENCE_S)
+            command = guarded(home / record, [sys.executable, "-I", "-S", str(NODE), str(place)])
+            if tune:
+                at = command.index("-c") + 1
+                command[at] = f"import sys; sys.path.append(sys.argv[1]); {tune}; {command[at]}"
+            if before:
+                command = ["sh", "-c", f'{before}\nexec "$@"', "sh", *command]
             self.process = subprocess.Popen(
-                guarded(home / record, [sys.executable, "-I", "-S", str(NODE), str(place)]),
+                command,
+                process_group=0,
                 env={**os.environ, VARIABLE: self.mark},
                 stderr=subprocess.PIPE,
             )

@@ -74,7 +74,7 @@ def test_the_work_dies_with_a_killed_node_and_the_obituary_is_sent(
 def test_work_that_will_not_die_is_said_and_has_no_obituary(tmp_path: Path) -> None:
     unarmed = (
         "import sys; sys.path.append(sys.argv[1]); from mesh.guardian import program;"
-        "program.END_TIMEOUT_S = 0.2; program.kill_below = lambda *_: 1;"
+        "program.END_TIMEOUT_S = 0.2; program.kill_all = lambda *_: 1;"
         "sys.exit(program.main(sys.argv[2:]))"
     )
     command = guarded(tmp_path / "record", ["sh", "-c", "sleep 7001 >&- 2>&- & echo $!; exit 3"])

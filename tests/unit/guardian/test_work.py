@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from mesh.guardian import link, work
+from mesh.guardian.company import Company
 from mesh.guardian.link import Leader
 from mesh.guardian.process import SIGCONT, SIGKILL, SIGSTOP, Process
 from mesh.guardian.work import Run, Work
@@ -28,7 +29,9 @@ class Host:
         self.start(1, 0, start=1)
         self.start(GUARDIAN, 1, start=2)
         self.start(NODE, GUARDIAN, start=3)
-        self.work = Work(GUARDIAN, {GUARDIAN}, self._say)
+        company = Company(GUARDIAN, "MARK=1")
+        company.is_shared = False  # the children of this test are not among the table's
+        self.work = Work(company, {GUARDIAN}, self._say)
         self.work.node = NODE
 
     def _say(self, kind: int, run: Run) -> None:
@@ -158,6 +161,17 @@ def test_an_orphan_that_a_child_which_is_no_run_may_have_started_outlives_the_ru
     host.work.done(1, 1.0)
     host.pass_time(9)
     assert 500 in host.processes
+
+
+def test_the_screen_in_the_guardians_own_group_may_have_started_no_orphan(host: Host) -> None:
+    host.start(150, NODE, start=5, group=GUARDIAN)
+    host.run(1, 200, 10)
+    host.start(500, GUARDIAN, start=20)
+    del host.processes[200]
+    host.work.done(1, 1.0)
+    host.pass_time(9)
+    assert 500 not in host.processes
+    assert 150 in host.processes
 
 
 def test_a_living_leader_that_keeps_its_orphans_has_none_at_the_guardian(host: Host) -> None:
