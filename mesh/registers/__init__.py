@@ -14,6 +14,8 @@ owning.py     what a node owns: its leases, and its writes under them
 roster.py     who votes, in which epoch
 seating.py    which voters keep a register, and which of them is the first
 installation.py  how a voter of the next epoch takes over what the last one held
+admission.py  which members have stood long enough to be voters
+succession.py  how a node learns of rosters, takes its seat, and proposes the next
 handover.py   what a desk does for a change of voters
 outbox.py     what waits for a commit, and what does not
 desk.py       all of it for one node: its voter, what it asks, what it owns

@@ -206,7 +206,7 @@ class Askers:
         for number, one in enumerate(self._writes.all):
             if shared.chosen >> number & 1:
                 for other in sent:
-                    if text := _contradiction(one, other):
+                    if text := contradiction(one, other):
                         return text
         return ""
 
@@ -341,7 +341,7 @@ def _words(accept: Accept) -> str:
     return f"n {accept.ballot.n}.{accept.seq} {accept.value.standing.name.lower()}{owner} ({accept.value.body.decode()})"
 
 
-def _contradiction(chosen: Accept, sent: Accept) -> str:
+def contradiction(chosen: Accept, sent: Accept) -> str:
     """Say how a write contradicts what was chosen before it in the order of ballots."""
     if (sent.ballot, sent.seq) < (chosen.ballot, chosen.seq):
         return ""

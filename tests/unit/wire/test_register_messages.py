@@ -56,6 +56,7 @@ messages = st.one_of(
     st.builds(ro.Sealed, u32, u32),
     st.builds(ro.Page, u32, keys, st.lists(entries, max_size=3).map(tuple), st.booleans()),
     st.builds(ro.Roster, st.integers(1, 9), voters),
+    st.builds(ro.AskRoster, u32),
     st.builds(rm.Held, keys, u32, u48, ballots, u32, st.none() | values),
 )
 FIELDS = dict([*rm.SCHEMAS.values(), *ro.SCHEMAS.values()])
