@@ -181,13 +181,16 @@ class Steward:
                 entry.lane, sender, message.decline, message.free_slots, had_more=entry.had_more
             )
             self._timers.set(key, now + self._config.claim_timeout_s)
-        elif message.decline is Decline.OVER:
-            self._forget(key, entry)  # final, though it was not told here
-        elif message.decline is Decline.TAKEN:
+        elif message.decline in {Decline.TAKEN, Decline.OVER}:
+            # Whoever found it over has written that back, to this voter too: its word alone ends nothing here.
+            is_over = message.decline is Decline.OVER
             pause_s = self._config.taken_pause_s * 2.0 ** min(entry.pauses, 16)
+            pause_s_max = self._config.taken_pause_s_max
             entry.pauses += 1
             self._end_offer(entry)
-            self._wait(now, key, entry, now + min(pause_s, self._config.taken_pause_s_max))
+            self._wait(
+                now, key, entry, now + (pause_s_max if is_over else min(pause_s, pause_s_max))
+            )
         else:
             self._queue.note_answer(entry.lane, sender, message.decline, message.free_slots)
             self._wait_on(now, key, entry)

@@ -22,6 +22,7 @@ from mesh.wire.roster_messages import Roster
 from mesh.wire.task_messages import AttemptCause
 from mesh.wire.work_messages import Spec
 from tests.sim.registers.clockwork import Clockwork, Network, Weather
+from tests.sim.tasks import noise
 from tests.sim.tasks.host import Host
 from tests.sim.tasks.judge import Judge
 from tests.sim.tasks.session import UNIX_S
@@ -190,6 +191,8 @@ class TasksWorld:
                 self.clockwork.after(late, partial(self._cancel, task_id))
         for _ in range(6):
             self._at(self._ask_some)
+        for _ in range(rng.choice((0, 20, 60))):
+            self._at(self._make_noise)
 
     def _command(self, make: Callable[[int], TaskCommand]) -> None:
         """Give a command to a node that takes one."""
@@ -213,6 +216,10 @@ class TasksWorld:
     def _ask_some(self) -> None:
         task_id = self.rng.choice(sorted(self._specs))
         self._command(lambda number: GetTask(number, task_id))
+
+    def _make_noise(self) -> None:
+        sender, to = self.rng.choice(self.nodes), self.rng.choice(self.nodes)
+        self.network.send(sender, to, noise.message(self.rng, sorted(self._specs)))
 
     def _ask_all(self) -> None:
         """See that everybody is told the same end; and retry dead letters, twice each."""

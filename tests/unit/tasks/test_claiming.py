@@ -7,8 +7,10 @@ from mesh.core.ids import NodeId
 from mesh.core.process import ProcessExit
 from mesh.registers.trust import Hold
 from mesh.tasks.body import End, task_key
+from mesh.tasks.changes import Claim
 from mesh.tasks.effects import FreezeProcess, GuardProcess, Send, ThawProcess
-from mesh.wire.register_messages import Prepare, Promised
+from mesh.tasks.form import of_value
+from mesh.wire.register_messages import Owner, Prepare, Promised
 from mesh.wire.task_messages import (
     AttemptCause,
     CancelAnswer,
@@ -21,7 +23,7 @@ from mesh.wire.task_messages import (
 )
 from mesh.wire.work_messages import SlotsFree
 from tests.unit.tasks.crew import CONFIG, TIMES, VOTERS, A, B, C, Crew
-from tests.unit.tasks.made import NOON
+from tests.unit.tasks.made import NOON, claimed, new
 
 P, Q = NodeId(8), NodeId(9)
 
@@ -306,3 +308,12 @@ def test_refused_claimant_leaves_no_trace_where_the_lease_lives() -> None:
         prepare = Prepare(task_key("t"), ballot, 1)
         crew.nodes[voter].tasks.handle_message(crew.now, Q, prepare)
     assert crew.nodes[A].desk.voter.record(task_key("t")) == before
+
+
+def test_claim_takes_its_offers_cause_for_the_attempt_that_this_was_about_alone() -> None:
+    once = claimed(new(), Owner(P, 1))
+    for lost_attempt, cause in ((1, AttemptCause.CRASH), (2, AttemptCause.LAPSE)):
+        claim = Claim(NOON + 9, Owner(Q, 1), "q", AttemptCause.CRASH, lost_attempt=lost_attempt)
+        value = claim(once)
+        assert value is not None
+        assert of_value(value).cause is cause

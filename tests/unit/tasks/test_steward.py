@@ -201,11 +201,15 @@ def test_task_that_is_taken_elsewhere_is_offered_again_after_longer_and_longer_p
     assert pauses[-1] <= CONFIG.taken_pause_s_max + 0.2
 
 
-def test_task_that_is_known_to_be_over_is_forgotten() -> None:
+def test_word_that_a_task_is_over_ends_nothing_by_itself_but_there_is_no_hurry() -> None:
     world = Stewarded(member(P))
     world.hold("t", new(task_id="t"))
-    world.answer(P, "t", Decline.OVER)
-    assert len(world.steward) == 0
+    world.answer(P, "t", Decline.OVER, 1)
+    world.take()
+    world.wait(CONFIG.taken_pause_s_max - 0.1)
+    assert not world.offers
+    world.wait(0.2)
+    assert world.take() == [(P, "t")]
 
 
 def test_promise_alone_changes_nothing() -> None:

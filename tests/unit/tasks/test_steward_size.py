@@ -4,26 +4,28 @@ import gc
 import time
 import tracemalloc
 
+import pytest
+
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.registers.record import Record
 from mesh.tasks.body import task_key
-from mesh.wire.register_messages import Owner
+from mesh.wire.register_messages import Owner, Value
 from mesh.wire.task_messages import Offer
 from mesh.wire.work_messages import SlotsFree
-from tests.unit.tasks.made import claimed, new
+from tests.unit.tasks.made import NOON, claimed, new
 from tests.unit.tasks.stewarded import OWN, Stewarded, member
 
 P = NodeId(21)
+READY, SCHEDULED = new(), new(not_before=NOON + 1e6)
 MANY = 100_000
 FEW = 1_000
 SAMPLE = 5_000
 """Of which the memory is measured: it is the same for each."""
 
 
-def _fill(world: Stewarded, count: int) -> None:
+def _fill(world: Stewarded, count: int, value: Value = READY) -> None:
     """Let a voter hold so many ready tasks, which differ in their keys alone."""
-    value = new()
     for number in range(count):
         key = task_key(f"task-{number:06}")
         record = Record(Ballot(1, 1, number + 1, OWN), Ballot(1, 1, number + 1, OWN), 0, value)
@@ -51,18 +53,19 @@ def _turn_s(world: Stewarded, count: int) -> float:
     return (time.process_time() - began) / count
 
 
-def test_a_ready_task_takes_less_than_a_kibibyte_at_its_voter() -> None:
+@pytest.mark.parametrize("value", [READY, SCHEDULED], ids=["ready", "scheduled"])
+def test_a_task_takes_less_than_a_kibibyte_at_its_voter(value: Value) -> None:
     world = Stewarded()
     gc.collect()
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        _fill(world, SAMPLE)
+        _fill(world, SAMPLE, value)
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     each = (after - before) / SAMPLE
-    print(f"\n{each:.0f} bytes a ready task, with its record but for the value's body")
+    print(f"\n{each:.0f} bytes a task, with its record but for the value's body")
     assert each < 1024
 
 

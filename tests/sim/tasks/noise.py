@@ -1,0 +1,51 @@
+"""Messages that nobody in his right mind sends: old, wrong, about what does not exist, from whoever.
+
+None of them may change what becomes of a task: who offers what is leased makes a member claim in vain, who answers
+what was not asked is not heard.
+"""
+
+from __future__ import annotations
+
+import random
+
+from mesh.core.ballot import NO_BALLOT, Ballot
+from mesh.core.ids import NodeId
+from mesh.wire.task_messages import (
+    AttemptCause,
+    CancelAnswer,
+    CancelRun,
+    CancelVerdict,
+    Decline,
+    Notice,
+    Offer,
+    OfferAnswer,
+    TaskState,
+    Watch,
+)
+from mesh.wire.work_messages import SlotsFree
+
+
+def message(rng: random.Random, tasks: list[str]) -> object:
+    """Return any message of tasks, about one of these or about none that there is."""
+    task_id = rng.choice([*tasks, "ghost"])
+    attempt = rng.randrange(4)
+    ballot = rng.choice((NO_BALLOT, Ballot(1, 1, rng.randrange(2000), NodeId(rng.randint(1, 8)))))
+    return rng.choice(
+        (
+            Offer(
+                task_id=task_id,
+                ballot=ballot,
+                seq=rng.randrange(3),
+                attempt=attempt,
+                # What only a steward knows is not made up: a lost attempt's cause is believed.
+                cause=rng.choice((AttemptCause.FIRST, AttemptCause.RETRY, AttemptCause.LAPSE)),
+                has_more=rng.random() < 0.5,
+            ),
+            OfferAnswer(task_id, attempt, rng.choice(list(Decline)), rng.randrange(9)),
+            SlotsFree(rng.randrange(9)),
+            CancelRun("ghost", attempt),
+            CancelAnswer(task_id, attempt, rng.choice(list(CancelVerdict))),
+            Watch(task_id, rng.randrange(30)),
+            Notice(task_id, ballot, 0, rng.choice(list(TaskState)), attempt, None),
+        )
+    )

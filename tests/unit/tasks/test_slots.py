@@ -1,0 +1,65 @@
+"""Who waits for a slot is told in turn."""
+
+from __future__ import annotations
+
+from mesh.core.ids import NodeId
+from mesh.tasks.config import TasksConfig
+from mesh.tasks.slots import Slots
+
+A, B, C = NodeId(1), NodeId(2), NodeId(3)
+NOTHING: tuple[tuple[str, int], ...] = ()
+
+
+def slots(count: int, **offers: int) -> Slots:
+    return Slots(count, offers, TasksConfig(waiters_max=2))
+
+
+def test_who_waits_longest_is_told_first_and_the_slot_is_held_for_it() -> None:
+    mine = slots(1)
+    mine.note(A)
+    mine.note(B)
+    assert mine.take_told(0.0) == [A]
+    assert not mine.can_run_now(NOTHING, B)
+    assert mine.can_run_now(NOTHING, A)
+
+
+def test_who_does_not_come_loses_the_slot_to_the_next_one() -> None:
+    mine = slots(1)
+    mine.note(A)
+    mine.note(B)
+    mine.take_told(0.0)
+    due = mine.next_timeout()
+    assert due is not None
+    assert mine.take_told(due) == [B]
+    assert mine.can_run_now(NOTHING, B)
+    assert mine.next_timeout() is None
+
+
+def test_one_voter_stands_in_the_line_once_and_the_line_is_bounded() -> None:
+    mine = slots(5)
+    for voter in (A, A, B, C):
+        mine.note(voter)
+    assert mine.turned_away == 1
+    assert mine.take_told(0.0) == [A, B]
+
+
+def test_a_voter_may_try_for_what_nobody_waits_for_before_it() -> None:
+    mine = slots(3)
+    mine.note(A)
+    assert mine.free_for(A) == 3
+    assert mine.free_for(B) == 2
+    mine.take_told(0.0)
+    assert mine.free_for(B) == 2
+
+
+def test_amounts_are_taken_and_given_back() -> None:
+    mine = slots(4, gpu=2)
+    needs = (("gpu", 2),)
+    assert mine.can_run_now(needs, A)
+    mine.take(needs)
+    assert not mine.can_run_now(needs, A)
+    assert mine.can_ever_run(needs)
+    assert mine.can_run_now(NOTHING, A)
+    mine.give_back(needs)
+    assert mine.can_run_now(needs, A)
+    mine.check_invariants()
