@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mesh.core.ids import NodeId
 from mesh.registers.outbox import Commit
 from mesh.registers.record import NOTHING, Record
 from tests.sim.registers.desk_judge import DeskJudge
+from tests.sim.registers.slow_disk import SlowDisk
 
 
 @dataclass(slots=True)
@@ -23,13 +26,29 @@ class DeskDisk:
     def record(self, key: bytes) -> Record:
         return self.records.get(key, NOTHING)
 
-    def apply(self, commit: Commit, judge: DeskJudge) -> None:
-        """Hold a commit, under the judge's eyes."""
+
+class Writing(SlowDisk):
+    """One session's way to the disk of its desk, under the judge's eyes."""
+
+    def __init__(
+        self,
+        disk: DeskDisk,
+        judge: DeskJudge,
+        rng: random.Random,
+        later: Callable[[float, Callable[[], None]], None],
+        committed: Callable[[int], None],
+    ) -> None:
+        super().__init__(rng, later, committed)
+        self._disk = disk
+        self._judge = judge
+
+    def _apply(self, commit: Commit) -> None:
+        disk = self._disk
         for key, record in commit.records:
-            judge.committed(self, key, record)
-            self.records[key] = record
+            self._judge.committed(disk, key, record)
+            disk.records[key] = record
         for name, number in commit.numbers.items():
-            judge.set_aside(self, name, number)
-            self.numbers[name] = number
+            self._judge.set_aside(disk, name, number)
+            disk.numbers[name] = number
         if commit.epoch is not None:
-            self.epoch = commit.epoch
+            disk.epoch = commit.epoch

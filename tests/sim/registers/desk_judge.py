@@ -23,7 +23,7 @@ class DeskJudge:
     """Sees disks, messages and words; remembers the first thing that was wrong."""
 
     def __init__(
-        self, majorities: dict[bytes, int], *, minds_clocks: bool, minds_losses: bool
+        self, majorities: dict[bytes, int], *, minds_clocks: bool, minds_losses: bool = False
     ) -> None:
         """Judge these registers, each kept by as many voters as make that a majority.
 

@@ -17,10 +17,9 @@ from mesh.registers.voter import Voter
 from mesh.wire.register_messages import Owner
 from mesh.wire.roster_messages import Roster
 from tests.sim.registers.desk_client import Client
-from tests.sim.registers.desk_disk import DeskDisk
+from tests.sim.registers.desk_disk import DeskDisk, Writing
 from tests.sim.registers.desk_judge import DeskJudge
 from tests.sim.registers.hosts import Host
-from tests.sim.registers.writing import Writing
 
 DOMAIN: Final = 1
 
@@ -88,12 +87,7 @@ class DeskProcess:
         )
         self._boot = disk.boot
         self._client = Client(owner, self._desk, around.judge, rng, now)
-        self._writing = Writing(
-            rng,
-            self._host.later,
-            lambda commit: disk.apply(commit, around.judge),
-            self._on_committed,
-        )
+        self._writing = Writing(disk, around.judge, rng, self._host.later, self._on_committed)
         self._is_over = False
         self._wakes_at: float | None = None
         if not knows_roster:

@@ -6,7 +6,7 @@ how far it is, and writes its result. All of that goes through the machines of `
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -34,13 +34,28 @@ from mesh.wire.register_messages import (
     Value,
 )
 from tests.sim.registers.hosts import TICK_S
+from tests.sim.registers.slow_disk import SlowDisk
 from tests.sim.registers.surroundings import Surroundings
-from tests.sim.registers.writing import Writing
 
 KEY: Final = b"register"
 EPOCH: Final = 1
 PATIENCE_S: Final = 2.0
 """So long a proposal may take before its asker tries another ballot."""
+
+
+class _Writing(SlowDisk):
+    """One session's way to its disk, under the judge's eyes."""
+
+    def __init__(self, around: Surroundings, committed: Callable[[int], None]) -> None:
+        super().__init__(around.rng, around.later, committed)
+        self._around = around
+
+    def _apply(self, commit: Commit) -> None:
+        around, disk = self._around, self._around.disk
+        for key, record in commit.records:
+            disk.records[key] = record
+            around.judge.committed(around.own, record)
+        disk.numbers.update(commit.numbers)
 
 
 class Process:
@@ -58,7 +73,7 @@ class Process:
         self._numbers = Numbers(disk.numbers.get(SET_ASIDE, 0) if habits.keeps_numbers else 0)
         # Nothing is its own here: what it sends to itself takes as long as what it sends to others.
         self._outbox = Outbox(NodeId(0), self._deliver_nothing)
-        self._writing = Writing(around.rng, around.later, self._apply, self._on_committed)
+        self._writing = _Writing(around, self._on_committed)
         self._above = 0
         self._rounds = 1000 * self.boot if habits.rounds_differ else 0
         self._next_ask = now + self._rng.uniform(0, 1)
@@ -151,13 +166,6 @@ class Process:
             elif isinstance(output, Post):
                 for message in output.messages:
                     self._around.send(output.to, message)
-
-    def _apply(self, commit: Commit) -> None:
-        disk = self._around.disk
-        for key, record in commit.records:
-            disk.records[key] = record
-            self._around.judge.committed(self._around.own, record)
-        disk.numbers.update(commit.numbers)
 
     def _on_committed(self, number: int) -> None:
         self._outbox.committed(number)

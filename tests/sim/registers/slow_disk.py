@@ -11,20 +11,18 @@ from collections.abc import Callable
 from mesh.registers.outbox import Commit
 
 
-class Writing:
-    """One session's way to the disk: what waits is written as one, as soon as what is being written is done."""
+class SlowDisk:
+    """One session's way to its disk: what waits is written as one, as soon as what is being written is done."""
 
     def __init__(
         self,
         rng: random.Random,
         later: Callable[[float, Callable[[], None]], None],
-        apply: Callable[[Commit], None],
         committed: Callable[[int], None],
     ) -> None:
-        """Write with `apply`, one commit after the other, and tell the session how far it is with `committed`."""
+        """Write one commit after the other, and tell the session with `committed` how far it is."""
         self._rng = rng
         self._later = later
-        self._apply = apply
         self._committed = committed
         self._waiting: list[Commit] = []
         self._being_written = 0
@@ -58,3 +56,7 @@ class Writing:
             self._apply(commit)
         self._committed(done[-1].number)
         self._go_on()
+
+    def _apply(self, commit: Commit) -> None:
+        """Have the disk hold a commit."""
+        raise NotImplementedError
