@@ -17,9 +17,9 @@ from mesh.registers.voter import Voter
 from mesh.wire.register_messages import Owner
 from mesh.wire.roster_messages import Roster
 from tests.sim.registers.desk_client import Client
+from tests.sim.registers.desk_disk import Writing
 from tests.sim.registers.desk_process import DOMAIN, DeskProcess, DeskSurroundings
 from tests.sim.registers.succession_judge import SuccessionJudge
-from tests.sim.registers.writing import Writing
 
 PACE: Final = Pace(stand_s=2, ask_s=2)
 
@@ -44,6 +44,18 @@ class SuccessionSurroundings(DeskSurroundings):
     """Who is alive and unsuspected, as it seems just now."""
 
     machines: SuccessionHabits = field(default_factory=SuccessionHabits)
+
+
+class _Watched(Writing):
+    """A way to the disk that shows each commit to the judge of epochs before its records."""
+
+    def __init__(self, around: SuccessionSurroundings, committed: Callable[[int], None]) -> None:
+        super().__init__(around.disk, around.judge, around.rng, around.host.later, committed)
+        self._around = around
+
+    def _apply(self, commit: Commit) -> None:
+        self._around.judge_of_epochs.committing(self._around.disk, commit)
+        super()._apply(commit)
 
 
 class SuccessionProcess(DeskProcess):
@@ -83,7 +95,7 @@ class SuccessionProcess(DeskProcess):
         self._succession = succession
         owner = Owner(disk.own, disk.boot)
         self._client = Client(owner, desk, around.judge, rng, now)
-        self._writing = Writing(rng, self._host.later, self._apply, self._on_committed)
+        self._writing = _Watched(around, self._on_committed)
         self._is_over = False
         self._wakes_at: float | None = None
         if around.is_founder and succession.roster is None:
@@ -101,12 +113,6 @@ class SuccessionProcess(DeskProcess):
                 lambda now: self._desk.carry_out(now, self._succession.note_members(now, members))
             )
         super().tick()
-
-    def _apply(self, commit: Commit) -> None:
-        """Show a commit to the judge before its records."""
-        assert isinstance(self._around, SuccessionSurroundings)
-        self._around.judge_of_epochs.committing(self._around.disk, commit)
-        self._around.disk.apply(commit, self._around.judge)
 
     def _found(self, now: float) -> None:
         self._desk.carry_out(now, self._succession.found(now))
