@@ -310,6 +310,10 @@ class Agent:
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             numbers.append(signal.SIGHUP)
         heard = 0
+        # What the receiver restores: once it is closed, one signal more must not end this process before its exit
+        # code is known, nor must one that the receiver had heard and hands on.
+        for one in numbers:
+            signal.signal(one, signal.SIG_IGN)
         with trio.open_signal_receiver(*numbers) as arriving:
             task_status.started()
             async for number in arriving:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -179,6 +180,20 @@ def test_a_second_signal_ends_the_node_at_once(fleet: Fleet, *, to_all: bool) ->
     send(node.outer_pid, signal.SIGTERM)
     assert node.wait_ended() == 1
     assert "a second signal (SIGTERM) before the leave was done" in node.log_text()
+
+
+def test_signals_that_come_after_the_second_change_no_exit_code(fleet: Fleet) -> None:
+    node = fleet.start("a")
+    start_stubborn(fleet, node)
+    os.kill(node.pid, signal.SIGTERM)
+    wait_logged(node, "SIGTERM: leaving")
+
+    ends_by = time.monotonic() + PATIENCE_S
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < ends_by:
+            os.kill(node.pid, signal.SIGTERM)
+            time.sleep(0.001)  # a pace that leaves it time to end
+    assert node.wait_ended() == 1
 
 
 def start_stubborn(fleet: Fleet, node: NodeProcess) -> None:
