@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import signal
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeAlias
 
 import pytest
@@ -21,3 +22,13 @@ async def _until(condition: Callable[[], bool]) -> None:
 def until() -> Until:
     """Wait until a condition holds that nothing announces; fail after ten seconds."""
     return _until
+
+
+@pytest.fixture(autouse=True)
+def _own_signals() -> Iterator[None]:
+    """A node leaves the signals that it heeded ignored, for its process ends with it; this one goes on."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -33,16 +32,6 @@ from mesh.wire.frames import FrameReader, frame
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-@pytest.fixture(autouse=True)
-def _own_signals() -> Iterator[None]:
-    """A node leaves the signals that it heeded ignored, for its process ends with it; this one goes on."""
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    before = [signal.getsignal(number) for number in numbers]
-    yield
-    for number, handler in zip(numbers, before, strict=True):
-        signal.signal(number, handler)
 
 
 @asynccontextmanager
