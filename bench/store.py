@@ -17,7 +17,7 @@ import tracemalloc
 from pathlib import Path
 
 from mesh.runtime.store.queue import Durability
-from mesh.runtime.store.record import StoredRecord
+from mesh.core.stored import StoredRecord
 from mesh.runtime.store.store import Store
 from mesh.runtime.store.writer import Progress
 

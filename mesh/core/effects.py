@@ -12,13 +12,14 @@ Source: ordered outputs with 'persist, then send' follow etcd's raft `Ready`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from mesh.core.address import Address
 from mesh.core.events import Event
 from mesh.core.ids import MeshId
 from mesh.core.known import KnownMember
+from mesh.core.stored import StoredRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,21 @@ class Persist:
 
 
 @dataclass(frozen=True, slots=True)
+class Commit:
+    """Store all of this in one commit, durably, while the node goes on.
+
+    The driver answers with `handle_committed(now, number)` when it is done; commits end in the order in which they
+    came, and only the last of several may be reported. What depends on it the node holds back itself. A driver
+    that cannot store it ends the node. `numbers` are apart from those of `Persist`, and never go down.
+    """
+
+    number: int
+    records: tuple[StoredRecord, ...] = ()
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    forget: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Remember:
     """Keep these members of a mesh for the node's next session, in place of those kept before.
 
@@ -183,6 +199,7 @@ Effect: TypeAlias = (
     | LineEffect
     | Resolve
     | Persist
+    | Commit
     | Remember
     | Emit
     | Answer

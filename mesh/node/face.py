@@ -46,6 +46,9 @@ class NodeFace(Protocol):
     def handle_process(self, now: float, event: ProcessEvent, /) -> list[Effect]:
         """Take what a run did."""
 
+    def handle_committed(self, now: float, number: int, /) -> list[Effect]:
+        """Take that every `Commit` up to this one is stored."""
+
     def handle_command(self, now: float, command: Command, /) -> list[Effect]:
         """Take a command."""
 

@@ -18,7 +18,13 @@ from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent
 from mesh.core.requests import Ask, Dial, Outgoing, Tell
 from mesh.core.rng import stream
-from mesh.errors import DecodeError, ForeignMeshError, TransportError, VersionError
+from mesh.errors import (
+    DecodeError,
+    ForeignMeshError,
+    LocalProtocolError,
+    TransportError,
+    VersionError,
+)
 from mesh.membership.identity import Identity
 from mesh.membership.swim import Swim
 from mesh.node.budget import RUMOUR_BYTES_MAX, Budget
@@ -183,6 +189,12 @@ class Node:
         if self._is_stopped:
             return []
         return self._settle(now, self._work.handle_process(now, event))
+
+    def handle_committed(self, now: float, number: int) -> list[Effect]:
+        """Take that a `Commit` is stored. This node keeps no registers yet, and asks for none."""
+        raise LocalProtocolError(
+            f"no commit was asked for, found the end of commit {number} at {now:g}"
+        )
 
     def handle_command(self, now: float, command: Command) -> list[Effect]:
         """Carry out what a client or the driver asks."""

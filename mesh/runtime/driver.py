@@ -33,6 +33,7 @@ from mesh.errors import CommandRefused, DataDirectoryError, LocalProtocolError, 
 from mesh.node.commands import Command, SetLoad, TakeAddress
 from mesh.node.face import NodeFace
 from mesh.runtime.clock import Clock
+from mesh.runtime.store.faults import StoreError
 
 LOAD_INTERVAL_S: Final = 1.0
 BUG_PAUSE_S: Final = 1.0
@@ -53,6 +54,7 @@ class Hands:
     keep_line: Callable[[fx.LineEffect], None]
     resolve: Callable[[str], None]
     persist: Callable[[Mapping[str, int]], None]
+    commit: Callable[[fx.Commit], None]
     remember: Callable[[fx.Remember], None]
     emit: Callable[[Event], None]
     start_process: Callable[[fx.StartProcess], None]
@@ -177,6 +179,14 @@ class Driver:
                 self._apply(self._node.handle_process(self._tick(), event))
             except Exception as error:  # noqa: BLE001 - no command kills a node
                 self._survive(f"{type(event).__name__} of run {event.run_id}", error)
+
+    def handle_committed(self, number: int) -> None:
+        """Hand on that every commit up to this one is stored."""
+        if self._stop is None:
+            try:
+                self._apply(self._node.handle_committed(self._tick(), number))
+            except Exception as error:  # noqa: BLE001 - no commit kills a node
+                self._survive(f"the end of commit {number}", error)
 
     def tell(self, command: Command) -> None:
         """Hand on a command that is not answered, or whose answer nobody waits for."""
@@ -316,7 +326,9 @@ class Driver:
             case fx.Resolve(seed):
                 hands.resolve(seed)
             case fx.Persist(values):
-                self._persist(hands, values)
+                self._keep(lambda: hands.persist(values))
+            case fx.Commit():
+                self._keep(lambda: hands.commit(effect))
             case fx.Remember():
                 hands.remember(effect)
             case fx.Emit(event):
@@ -339,11 +351,11 @@ class Driver:
             case _:
                 assert_never(effect)
 
-    def _persist(self, hands: Hands, values: Mapping[str, int]) -> None:
+    def _keep(self, store: Callable[[], None]) -> None:
         # When it fails, nothing that was promised may leave: the node ends here.
         try:
-            hands.persist(values)
-        except DataDirectoryError as error:
+            store()
+        except (DataDirectoryError, StoreError) as error:
             self._finish(fx.Stop(1, str(error)))
         except Exception as error:  # noqa: BLE001 - not stored is not stored, whatever the reason
             self._finish(fx.Stop(1, f"what must be kept could not be stored: {_bug_text(error)}"))

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from mesh.core.address import Address
 from mesh.core.effects import Remember
 from mesh.core.ids import NodeId
+from mesh.core.stored import StoredRecord
 from mesh.node.config import Metadata, NodeConfig, SwimConfig
 from mesh.node.face import NodeFace
 from mesh.node.view import View
@@ -104,6 +105,15 @@ class HostSpec:
     meta: Metadata = field(default_factory=Metadata)
 
 
+class _Copy(NamedTuple):
+    """What a disk held once."""
+
+    disk: dict[str, int]
+    snapshot: Remember | None
+    records: dict[bytes, StoredRecord]
+    numbers: dict[str, int]
+
+
 class Host:
     """A machine and the node on it. `session` counts the node's runs there."""
 
@@ -123,6 +133,8 @@ class Host:
         "is_powered",
         "node",
         "node_id",
+        "numbers",
+        "records",
         "session",
         "snapshot",
         "spec",
@@ -137,8 +149,10 @@ class Host:
         self.spec = spec
         self.clock = clock
         self.disk: dict[str, int] = {}
-        self.snapshot: Remember | None = None  # on the disk, too
-        self._copies: list[tuple[dict[str, int], Remember | None]] = []
+        self.snapshot: Remember | None = None  # on the disk, too, as is what follows
+        self.records: dict[bytes, StoredRecord] = {}
+        self.numbers: dict[str, int] = {}
+        self._copies: list[_Copy] = []
         self.unix_error_s = 0.0
         self.identities = 0
         self.node: SimNode | None = None
@@ -168,17 +182,20 @@ class Host:
 
     def copy_disk(self) -> None:
         """Keep a copy of the disk as it is now, and the one made before it."""
-        self._copies = [*self._copies[-1:], (dict(self.disk), self.snapshot)]
+        copy = _Copy(dict(self.disk), self.snapshot, dict(self.records), dict(self.numbers))
+        self._copies = [*self._copies[-1:], copy]
 
     def lose_disk(self) -> None:
         """Lose what the disk held, and every copy: the next boot is a new node."""
-        self.disk, self.snapshot, self._copies = {}, None, []
+        self.disk, self.snapshot, self.records, self.numbers = {}, None, {}, {}
+        self._copies = []
 
     def roll_back(self, clock_s: float) -> None:
         """Return to the older copy of the disk, and set the time of day back; without a copy nothing happens."""
         if self._copies:
-            disk, self.snapshot = self._copies[0]
-            self.disk = dict(disk)
+            copy = self._copies[0]
+            self.disk, self.snapshot = dict(copy.disk), copy.snapshot
+            self.records, self.numbers = dict(copy.records), dict(copy.numbers)
             self.unix_error_s -= clock_s
 
     def begin_trouble(self) -> None:

@@ -53,6 +53,15 @@ class Runs:
         self._report = report
         self._runs: dict[tuple[int, int, int], _Run] = {}
 
+    def carry_out(self, host: Host, effect: StartProcess | ReadOutput | StopProcess) -> None:
+        """Carry out one effect."""
+        if isinstance(effect, StartProcess):
+            self.start(host, effect)
+        elif isinstance(effect, ReadOutput):
+            self.read(host, effect)
+        else:
+            self.stop(host, effect)
+
     def start(self, host: Host, command: StartProcess) -> None:
         """Carry out one `StartProcess`."""
         behaviour = self._workload(host, command)

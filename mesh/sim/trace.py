@@ -33,6 +33,7 @@ class Kind(IntEnum):
     COMMAND = 7
     TIMEOUT = 8
     LINE = 9
+    COMMITTED = 10
     SEND = 32
     REPLY = 33
     ASK = 34
@@ -43,6 +44,7 @@ class Kind(IntEnum):
     RUN = 39
     STOP = 40
     KEEP = 41
+    COMMIT = 42
     FAULT = 64
 
 

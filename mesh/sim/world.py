@@ -23,8 +23,9 @@ from mesh.core.rng import stream
 from mesh.errors import LocalProtocolError, TransportError
 from mesh.node.commands import Command
 from mesh.sim.census import Census
+from mesh.sim.disks import Disks
 from mesh.sim.exchanges import Exchanges
-from mesh.sim.host import INBOX_DATAGRAMS_MAX, Clock, Host, HostSpec, NodeFactory
+from mesh.sim.host import INBOX_DATAGRAMS_MAX, Clock, Host, HostSpec, NodeFactory, SimNode
 from mesh.sim.lifelines import SimLifelines
 from mesh.sim.loop import Loop
 from mesh.sim.network import Network
@@ -99,6 +100,7 @@ class World:
             self.loop, network, self._by_address.get, self._on_request, self._on_line
         )
         self.refusals = Refusals(self.loop, network, self._on_line)
+        self._disks = Disks(self.loop, stream(seed, "disks"), self._on_committed)
         self._runs = Runs(self.loop, workload, self._on_process)
         self._wakes = Wakes(self.loop, self.hosts, self._on_deadline)
 
@@ -135,6 +137,7 @@ class World:
     def crash(self, host: Host, *, power: bool = True) -> None:
         """End the process at once; memory is lost, the disk kept. Without power, nothing refuses either."""
         host.node = None
+        self._disks.crash(host)
         ended, host.session = host.session, host.session + 1
         host.is_paused = host.is_deaf = False
         host.is_powered = power
@@ -250,27 +253,35 @@ class World:
         self._carry_out(host, node.handle_exchange(host.clock.read(now_s), exchange_id, reply))
 
     def _on_line(self, host: Host, event: LineEvent) -> None:
-        node = host.node
-        if node is None:
-            return
-        now_s = self.loop.now_s
-        self.acting = host
-        self.trace.record_value(now_s, host.index, Kind.LINE, event)
-        self._carry_out(host, node.handle_line(host.clock.read(now_s), event))
+        self._take(host, Kind.LINE, event, lambda node, now: node.handle_line(now, event))
 
     def _on_process(self, host: Host, event: ProcessEvent) -> None:
-        node = host.node
-        if node is None:
-            return
-        now_s = self.loop.now_s
-        self.acting = host
-        self.trace.record_value(now_s, host.index, Kind.PROCESS, event)
-        self._carry_out(host, node.handle_process(host.clock.read(now_s), event))
+        self._take(host, Kind.PROCESS, event, lambda node, now: node.handle_process(now, event))
+
+    def _on_committed(self, item: tuple[Host, int, int]) -> None:
+        host, session, number = item
+        if host.session == session and host.is_paused:
+            host.inbox.append((self._on_committed, item))
+        elif host.session == session:
+            kind = Kind.COMMITTED
+            self._take(host, kind, number, lambda node, now: node.handle_committed(now, number))
+
+    def _take(
+        self,
+        host: Host,
+        kind: Kind,
+        value: object,
+        take: Callable[[SimNode, float], list[fx.Effect]],
+    ) -> None:
+        node, now_s = host.node, self.loop.now_s
+        if node is not None:
+            self.acting = host
+            self.trace.record_value(now_s, host.index, kind, value)
+            self._carry_out(host, take(node, host.clock.read(now_s)))
 
     def _on_resolved(self, item: tuple[Host, int, str]) -> None:
         host, session, seed = item
-        node = host.node
-        if node is None or host.session != session:
+        if host.session != session:
             return
         if not host.takes_messages:
             host.inbox.append((self._on_resolved, item))
@@ -278,10 +289,8 @@ class World:
         name, port = split_host_port(seed)
         numeric = numeric_host(name)
         found = (Address(numeric, port),) if numeric else self.names.get(name, ())
-        now_s = self.loop.now_s
-        self.acting = host
-        self.trace.record_value(now_s, host.index, Kind.RESOLVED, (seed, found))
-        self._carry_out(host, node.handle_resolved(host.clock.read(now_s), seed, found))
+        what = seed, found
+        self._take(host, Kind.RESOLVED, what, lambda node, now: node.handle_resolved(now, *what))
 
     def _on_deadline(self, host: Host, now: float) -> None:
         node = host.node
@@ -341,11 +350,8 @@ class World:
                 self.lifelines.carry_out(host, effect)
             case fx.Emit():
                 self._emit(host, effect.event)
-            case fx.Persist():
-                self._persist(host, effect)
-            case fx.Remember():
-                self._note(host, Kind.PERSIST, effect)
-                host.snapshot = effect
+            case fx.Persist() | fx.Commit() | fx.Remember():
+                self._keep(host, effect)
             case fx.Resolve():
                 self._note(host, Kind.RESOLVE, effect)
                 item = (host, host.session, effect.seed)
@@ -354,7 +360,9 @@ class World:
                 self._note(host, Kind.ANSWER, effect)
                 self.answers.append((now_s, host, effect))
             case fx.StartProcess() | fx.ReadOutput() | fx.StopProcess():
-                self._run(host, effect)
+                if not isinstance(effect, fx.ReadOutput):
+                    self._note(host, Kind.RUN, effect)
+                self._runs.carry_out(host, effect)
             case fx.TaskChanged():
                 pass  # nobody watches here
             case fx.Stop():
@@ -363,16 +371,6 @@ class World:
                 self.crash(host)
             case _:
                 assert_never(effect)
-
-    def _run(self, host: Host, effect: fx.StartProcess | fx.ReadOutput | fx.StopProcess) -> None:
-        if isinstance(effect, fx.ReadOutput):
-            self._runs.read(host, effect)
-            return
-        self._note(host, Kind.RUN, effect)
-        if isinstance(effect, fx.StartProcess):
-            self._runs.start(host, effect)
-        else:
-            self._runs.stop(host, effect)
 
     def _note(self, host: Host, kind: Kind, value: object) -> None:
         self.trace.record_value(self.loop.now_s, host.index, kind, value)
@@ -384,8 +382,15 @@ class World:
         for watcher in self.watchers:
             watcher(observed)
 
-    def _persist(self, host: Host, effect: fx.Persist) -> None:
-        self._note(host, Kind.PERSIST, sorted(effect.values.items()))
-        host.disk.update(effect.values)
-        if "boot" in effect.values:
-            self.census.add_boot(host, effect.values["boot"])
+    def _keep(self, host: Host, effect: fx.Persist | fx.Commit | fx.Remember) -> None:
+        if isinstance(effect, fx.Commit):
+            self._note(host, Kind.COMMIT, effect)
+            self._disks.commit(host, effect)
+        elif isinstance(effect, fx.Remember):
+            self._note(host, Kind.PERSIST, effect)
+            host.snapshot = effect
+        else:
+            self._note(host, Kind.PERSIST, sorted(effect.values.items()))
+            host.disk.update(effect.values)
+            if "boot" in effect.values:
+                self.census.add_boot(host, effect.values["boot"])

@@ -18,6 +18,7 @@ from mesh.core.process import ProcessEvent, ProcessExit
 from mesh.errors import CommandRefused, DataDirectoryError, LocalProtocolError, TransportError
 from mesh.node.commands import Command, Leave, SetLoad
 from mesh.runtime.driver import Driver, Hands, load_pct
+from mesh.runtime.store.faults import StoreError
 from mesh.work.commands import GetTask
 
 PEER = Address("127.0.0.1", 9)
@@ -64,6 +65,9 @@ class ScriptedNode:
     def handle_process(self, now: float, event: ProcessEvent) -> list[fx.Effect]:
         return self._play("process", event)
 
+    def handle_committed(self, now: float, number: int) -> list[fx.Effect]:
+        return self._play("committed", number)
+
     def handle_command(self, now: float, command: Command) -> list[fx.Effect]:
         return [] if isinstance(command, SetLoad) else self._play("command", command)
 
@@ -99,6 +103,7 @@ class Hand:
                 keep_line=self.did.append,
                 resolve=self._resolve,
                 persist=self._persist,
+                commit=self._commit,
                 remember=self.did.append,
                 emit=lambda event: self.did.append(event.kind),
                 start_process=start_process,
@@ -117,6 +122,11 @@ class Hand:
         if seed == self.failing:
             raise RuntimeError("no thread left")
         self.did.append(seed)
+
+    def _commit(self, effect: fx.Commit) -> None:
+        if self.disk_error is not None:
+            raise self.disk_error
+        self.did.append(effect)
 
     def _persist(self, values: Mapping[str, int]) -> None:
         if self.disk_error is not None:
@@ -179,11 +189,30 @@ async def test_a_reply_leaves_after_its_effects() -> None:
         assert hand.did == [{"boot": 1}]
 
 
+async def test_the_end_of_a_commit_is_an_input_like_any_other() -> None:
+    node = ScriptedNode(
+        request=lambda _: [fx.Commit(7, numbers={"n": 1}), send(b"meanwhile")],
+        committed=lambda _: [send(b"after")],
+    )
+    async with driven(node) as (driver, hand, _):
+        assert driver.handle_request(PEER, b"x") == b"reply"
+        driver.handle_committed(7)
+        assert hand.did == [fx.Commit(7, numbers={"n": 1}), b"meanwhile", b"after"]
+
+
+@pytest.mark.parametrize("effect", [fx.Persist({"boot": 1}), fx.Commit(1, numbers={"n": 1})])
 @pytest.mark.parametrize(
-    "error", [DataDirectoryError("the disk is full"), OSError(5, "the disk is full")]
+    "error",
+    [
+        DataDirectoryError("the disk is full"),
+        StoreError("the disk is full"),
+        OSError(5, "the disk is full"),
+    ],
 )
-async def test_a_disk_that_refuses_stops_the_node_before_anything_leaves(error: Exception) -> None:
-    node = ScriptedNode(request=lambda _: [fx.Persist({"boot": 1}), send(b"never")])
+async def test_a_disk_that_refuses_stops_the_node_before_anything_leaves(
+    error: Exception, effect: fx.Effect
+) -> None:
+    node = ScriptedNode(request=lambda _: [effect, send(b"never")])
     async with driven(node) as (driver, hand, stops):
         hand.disk_error = error
         assert driver.handle_request(PEER, b"x") == b""

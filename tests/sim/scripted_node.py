@@ -61,6 +61,9 @@ class ScriptedNode:
     ) -> list[Effect]:
         return self._input("resolved", now, (seed, addresses))
 
+    def handle_committed(self, now: float, number: int) -> list[Effect]:
+        return self._input("committed", now, number)
+
     def handle_process(self, now: float, event: ProcessEvent) -> list[Effect]:
         return self._input("process", now, event)
 

@@ -76,6 +76,9 @@ class SealedNode(Node):
     def handle_process(self, now: float, event: ProcessEvent) -> list[Effect]:
         return self._sealed(now, super().handle_process(now, event))
 
+    def handle_committed(self, now: float, number: int) -> list[Effect]:
+        return self._sealed(now, super().handle_committed(now, number))
+
     def handle_command(self, now: float, command: Command) -> list[Effect]:
         if isinstance(command, TakeAddress):
             self.seal.begin_anew()

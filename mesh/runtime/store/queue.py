@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from mesh.core.stored import StoredRecord
 from mesh.runtime.store.faults import StoreBusyError, StoreFailedError
-from mesh.runtime.store.record import StoredRecord
 
 WRITES_MAX: Final = 65_536
 BYTES_MAX: Final = 64 * 1024 * 1024

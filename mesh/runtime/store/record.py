@@ -1,4 +1,4 @@
-"""One register as it is kept: what a voter promised and accepted for a key, and a checksum over all of it.
+"""One register as a row: its limits, and a checksum over all of it.
 
 SQLite notices pages that contradict themselves, but not a bit that turned inside a value. A ballot that reads
 differently from how it was written is a wrong vote, so that every row carries a checksum of its own.
@@ -7,11 +7,11 @@ differently from how it was written is a wrong vote, so that every row carries a
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 from zlib import crc32
 
+from mesh.core.stored import StoredRecord
 from mesh.errors import LocalProtocolError
 from mesh.runtime.store.faults import damaged
 
@@ -27,25 +27,6 @@ Row: TypeAlias = tuple[bytes, bytes | None, bytes | None, int, bytes | None, int
 ALL_ROWS: Final = "SELECT key, promised, ballot, seq, value, checksum FROM registers"
 
 _LENGTHS: Final = struct.Struct(">IiiQi")  # no promise, no ballot and no value are -1
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRecord:
-    """What is kept of one key. Ballots are bytes of one width, compared from the left; they mean nothing here.
-
-    `(ballot, seq)` names one value, and neither it nor `promised` ever goes down: the store refuses.
-    """
-
-    key: bytes
-    promised: bytes | None
-    ballot: bytes | None
-    seq: int
-    value: bytes | None
-
-    @property
-    def size_bytes(self) -> int:
-        """Return about what this takes while it waits, and on disk."""
-        return 100 + len(self.key) + len(self.value or b"")
 
 
 def check_record(record: StoredRecord, ballot_bytes: int) -> None:

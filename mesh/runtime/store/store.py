@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from mesh.core.stored import StoredRecord
 from mesh.errors import LocalProtocolError
 from mesh.runtime.store.connection import DATABASE, LOG, check_pages, open_writer, reading
 from mesh.runtime.store.faults import (
@@ -36,7 +37,6 @@ from mesh.runtime.store.queue import Durability, Queue, Write
 from mesh.runtime.store.record import (
     ALL_ROWS,
     KEY_BYTES_MAX,
-    StoredRecord,
     check_number,
     check_record,
     from_row,

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mesh.core.stored import StoredRecord
 from mesh.errors import LocalProtocolError
 from mesh.runtime.store.connection import DATABASE, LOG
 from mesh.runtime.store.faults import StoreError, StoreRolledBackError
-from mesh.runtime.store.record import StoredRecord
 from tests.runtime.store import scribes
 from tests.runtime.store.told import Shop, ballot
 

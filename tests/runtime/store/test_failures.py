@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import pytest
 
+from mesh.core.stored import StoredRecord
 from mesh.errors import MeshError
 from mesh.runtime.store.connection import DATABASE
 from mesh.runtime.store.faults import (
@@ -19,7 +20,6 @@ from mesh.runtime.store.faults import (
     StoreInUseError,
 )
 from mesh.runtime.store.queue import Write
-from mesh.runtime.store.record import StoredRecord
 from mesh.runtime.store.tail import PAGE_BYTES
 from tests.runtime.store.told import Shop, accept, promise
 

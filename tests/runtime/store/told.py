@@ -7,8 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from mesh.core.stored import StoredRecord
 from mesh.errors import MeshError
-from mesh.runtime.store.record import StoredRecord
 from mesh.runtime.store.store import Store
 from mesh.runtime.store.writer import Progress
 
