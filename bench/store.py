@@ -16,8 +16,8 @@ import time
 import tracemalloc
 from pathlib import Path
 
-from mesh.runtime.store.queue import Durability
 from mesh.core.stored import StoredRecord
+from mesh.runtime.store.queue import Durability
 from mesh.runtime.store.store import Store
 from mesh.runtime.store.writer import Progress
 

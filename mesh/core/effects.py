@@ -179,6 +179,34 @@ class StopProcess:
 
 
 @dataclass(frozen=True, slots=True)
+class GuardProcess:
+    """Freeze a run at `freeze_at` and kill it at `kill_at`, unless these are moved before; a run that was frozen goes on when they are.
+
+    Comes before `StartProcess` of its run, and again whenever its lease was renewed; it holds from the start on,
+    and though the node be stopped, where somebody else stands guard. The node freezes and thaws as well: on a
+    host without a guardian that is all there is. Seconds of this node's own clock.
+    """
+
+    run_id: int
+    freeze_at: float
+    kill_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeProcess:
+    """Stop a run's every process where it stands, at once; it may be thawed."""
+
+    run_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThawProcess:
+    """Let a frozen run go on."""
+
+    run_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class TaskChanged:
     """A task that this node keeps changed its state or has new output: wake who watches it."""
 
@@ -193,6 +221,11 @@ class Stop:
     reason: str
 
 
+ProcessEffect: TypeAlias = (
+    StartProcess | ReadOutput | StopProcess | GuardProcess | FreezeProcess | ThawProcess
+)
+"""What is asked of whoever runs processes."""
+
 Effect: TypeAlias = (
     SendDatagram
     | StartExchange
@@ -203,9 +236,7 @@ Effect: TypeAlias = (
     | Remember
     | Emit
     | Answer
-    | StartProcess
-    | ReadOutput
-    | StopProcess
+    | ProcessEffect
     | TaskChanged
     | Stop
 )

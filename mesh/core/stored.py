@@ -1,8 +1,9 @@
-"""One register as it is kept on a disk: bytes, which whoever keeps them does not understand."""
+"""What is kept on a node's disk of its registers: bytes, which whoever keeps them does not understand."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +23,11 @@ class StoredRecord:
     def size_bytes(self) -> int:
         """Return about what this takes while it waits, and on disk."""
         return 100 + len(self.key) + len(self.value or b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """All that a session begins with: what those before it have committed. Read once."""
+
+    records: Iterable[StoredRecord] = ()
+    numbers: Mapping[str, int] = field(default_factory=dict)

@@ -17,7 +17,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from mesh.node.budget import SHARE_BYTES_MAX
-from mesh.wire.packet import DATAGRAM_ITEMS_MAX, FRAME_BYTES_MAX, HEADER, MESSAGES_MAX, encode_message
+from mesh.wire.packet import (
+    DATAGRAM_ITEMS_MAX,
+    FRAME_BYTES_MAX,
+    HEADER,
+    MESSAGES_MAX,
+    encode_message,
+)
 from mesh.wire.register_messages import Renew, Renewed
 
 DATAGRAMS_MAX: Final = 4

@@ -196,9 +196,7 @@ class Agent:
                         persist=self._data.persist,
                         remember=self._snapshot.write,
                         emit=lambda event: self._emit(event, whereabouts),
-                        start_process=executor.start,
-                        read_output=executor.read,
-                        stop_process=executor.stop,
+                        run=executor.carry_out,
                         say=say,
                         look=lambda: _look(whereabouts, asker, sealing),
                     )

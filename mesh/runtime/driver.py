@@ -57,9 +57,7 @@ class Hands:
     commit: Callable[[fx.Commit], None]
     remember: Callable[[fx.Remember], None]
     emit: Callable[[Event], None]
-    start_process: Callable[[fx.StartProcess], None]
-    read_output: Callable[[int, int], None]
-    stop_process: Callable[[int, float], None]
+    run: Callable[[fx.ProcessEffect], None]
     say: Callable[[str], None]
     look: Callable[[], Address | None]
     """Where this node is reached from now on, if that has changed."""
@@ -338,12 +336,15 @@ class Driver:
                 if question is not None:
                     question.answer = effect
                     question.is_answered.set()
-            case fx.StartProcess():
-                hands.start_process(effect)
-            case fx.ReadOutput(run_id, stream):
-                hands.read_output(run_id, stream)
-            case fx.StopProcess(run_id, grace_s):
-                hands.stop_process(run_id, grace_s)
+            case (
+                fx.StartProcess()
+                | fx.ReadOutput()
+                | fx.StopProcess()
+                | fx.GuardProcess()
+                | fx.FreezeProcess()
+                | fx.ThawProcess()
+            ):
+                hands.run(effect)
             case fx.TaskChanged(task_id):
                 self.changes.announce(task_id)
             case fx.Stop():

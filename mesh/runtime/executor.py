@@ -21,11 +21,19 @@ import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, Final, TypeAlias
+from typing import IO, Final, TypeAlias, assert_never
 
 import trio
 
-from mesh.core.effects import StartProcess
+from mesh.core.effects import (
+    FreezeProcess,
+    GuardProcess,
+    ProcessEffect,
+    ReadOutput,
+    StartProcess,
+    StopProcess,
+    ThawProcess,
+)
 from mesh.core.process import ProcessEvent, ProcessExit, ProcessOutput
 from mesh.runtime.guard import Guard
 from mesh.runtime.spawn import CANNOT_RUN, SpawnError, spawn
@@ -82,6 +90,20 @@ class Executor:
     def running(self) -> int:
         """How many commands have been started and not yet reported as ended."""
         return len(self._runs)
+
+    def carry_out(self, effect: ProcessEffect) -> None:
+        """Carry out one effect."""
+        match effect:
+            case StartProcess():
+                self.start(effect)
+            case ReadOutput(run_id, stream):
+                self.read(run_id, stream)
+            case StopProcess(run_id, grace_s):
+                self.stop(run_id, grace_s)
+            case GuardProcess() | FreezeProcess() | ThawProcess():
+                raise NotImplementedError
+            case _:
+                assert_never(effect)
 
     def start(self, effect: StartProcess) -> None:
         """Start a command. What comes of it, a failure to start too, is reported."""

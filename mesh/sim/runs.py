@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from mesh.core.effects import ReadOutput, StartProcess, StopProcess
+from mesh.core.effects import ProcessEffect, ReadOutput, StartProcess, StopProcess
 from mesh.core.process import ProcessEvent, ProcessExit, ProcessOutput
 from mesh.sim.host import Host
 from mesh.sim.loop import Loop
@@ -53,14 +53,17 @@ class Runs:
         self._report = report
         self._runs: dict[tuple[int, int, int], _Run] = {}
 
-    def carry_out(self, host: Host, effect: StartProcess | ReadOutput | StopProcess) -> None:
+    def carry_out(self, host: Host, effect: ProcessEffect) -> None:
         """Carry out one effect."""
-        if isinstance(effect, StartProcess):
-            self.start(host, effect)
-        elif isinstance(effect, ReadOutput):
-            self.read(host, effect)
-        else:
-            self.stop(host, effect)
+        match effect:
+            case StartProcess():
+                self.start(host, effect)
+            case ReadOutput():
+                self.read(host, effect)
+            case StopProcess():
+                self.stop(host, effect)
+            case _:
+                raise NotImplementedError
 
     def start(self, host: Host, command: StartProcess) -> None:
         """Carry out one `StartProcess`."""

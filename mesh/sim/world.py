@@ -359,7 +359,14 @@ class World:
             case fx.Answer():
                 self._note(host, Kind.ANSWER, effect)
                 self.answers.append((now_s, host, effect))
-            case fx.StartProcess() | fx.ReadOutput() | fx.StopProcess():
+            case (
+                fx.StartProcess()
+                | fx.ReadOutput()
+                | fx.StopProcess()
+                | fx.GuardProcess()
+                | fx.FreezeProcess()
+                | fx.ThawProcess()
+            ):
                 if not isinstance(effect, fx.ReadOutput):
                     self._note(host, Kind.RUN, effect)
                 self._runs.carry_out(host, effect)

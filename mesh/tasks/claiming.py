@@ -22,7 +22,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mesh.core.ballot import NO_BALLOT
-from mesh.core.effects import ReadOutput, StartProcess, StopProcess
+from mesh.core.effects import (
+    FreezeProcess,
+    GuardProcess,
+    ReadOutput,
+    StartProcess,
+    StopProcess,
+    ThawProcess,
+)
 from mesh.core.ids import NodeId
 from mesh.core.process import ProcessEvent, ProcessExit, ProcessOutput
 from mesh.registers.asker import Done, Late
@@ -34,7 +41,7 @@ from mesh.registers.trust import Hold
 from mesh.tasks.body import Result, task_key
 from mesh.tasks.changes import Claim
 from mesh.tasks.config import TasksConfig
-from mesh.tasks.effects import FreezeProcess, GuardProcess, Step, ThawProcess
+from mesh.tasks.effects import Step
 from mesh.tasks.intake import Intake
 from mesh.tasks.run import KILLED, Run, Stage
 from mesh.wire.records import Card

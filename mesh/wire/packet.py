@@ -17,7 +17,14 @@ import msgpack
 
 from mesh.core.ids import MeshId, NodeId
 from mesh.errors import DecodeError, LocalProtocolError, VersionError
-from mesh.wire import swim_messages, work_messages
+from mesh.wire import (
+    parcel_messages,
+    register_messages,
+    roster_messages,
+    swim_messages,
+    task_messages,
+    work_messages,
+)
 from mesh.wire.schema import describe
 
 MAGIC: Final = 0x4D
@@ -36,10 +43,19 @@ MESSAGES_MAX: Final = 256  # in one packet
 
 # The longest list in a packet, by the packet's limit. msgpack makes room for as many items as a list
 # announces, at every depth, before it has seen one: 1,400 bytes of nested lists cost 5 MB without this.
-_DATAGRAM_ITEMS_MAX: Final = 64
-_FRAME_ITEMS_MAX: Final = max(swim_messages.MEMBERS_MAX, work_messages.QUERY_TASKS_MAX)
+DATAGRAM_ITEMS_MAX: Final = 64
+_FRAME_ITEMS_MAX: Final = max(
+    swim_messages.MEMBERS_MAX, work_messages.QUERY_TASKS_MAX, register_messages.LEASES_MAX
+)
 
-_BY_CODE: Final = {**swim_messages.SCHEMAS, **work_messages.SCHEMAS}
+_BY_CODE: Final = {
+    **swim_messages.SCHEMAS,
+    **work_messages.SCHEMAS,
+    **register_messages.SCHEMAS,
+    **roster_messages.SCHEMAS,
+    **task_messages.SCHEMAS,
+    **parcel_messages.SCHEMAS,
+}
 _BY_TYPE: Final = {kind: (code, field) for code, (kind, field) in _BY_CODE.items()}
 
 
@@ -103,7 +119,7 @@ def decode_packet(data: bytes, bytes_max: int = DATAGRAM_BYTES_MAX) -> Packet:
         raise VersionError(version, VERSIONS)
     if sender == 0:
         raise DecodeError("a sender's id other than 0 is expected")
-    items_max = _DATAGRAM_ITEMS_MAX if bytes_max <= DATAGRAM_BYTES_MAX else _FRAME_ITEMS_MAX
+    items_max = DATAGRAM_ITEMS_MAX if bytes_max <= DATAGRAM_BYTES_MAX else _FRAME_ITEMS_MAX
     messages = tuple(_decode_messages(data, items_max))
     if not messages:
         raise DecodeError("at least one message is expected after the header, found none")

@@ -92,9 +92,10 @@ class Hand:
         self.looks = 0
         self.moved_to: Address | None = None
 
-        def start_process(effect: fx.StartProcess) -> None:
+        def run(effect: fx.ProcessEffect) -> None:
             self.did.append(effect)
-            driver.handle_process(ProcessExit(effect.run_id, 127, "no such command: x"))
+            if isinstance(effect, fx.StartProcess):
+                driver.handle_process(ProcessExit(effect.run_id, 127, "no such command: x"))
 
         driver.attach(
             Hands(
@@ -106,9 +107,7 @@ class Hand:
                 commit=self._commit,
                 remember=self.did.append,
                 emit=lambda event: self.did.append(event.kind),
-                start_process=start_process,
-                read_output=lambda run_id, stream: self.did.append((run_id, stream)),
-                stop_process=lambda run_id, grace_s: self.did.append((run_id, grace_s)),
+                run=run,
                 say=self.did.append,
                 look=self._look,
             )
@@ -168,7 +167,7 @@ async def test_effects_are_carried_out_in_order() -> None:
     async with driven(ScriptedNode(datagram=lambda _: effects)) as (driver, hand, _):
         driver.handle_datagram(PEER, b"")
         assert hand.did == [
-            {"boot": 5}, b"a", EventKind.WARN, effects[3], "host", (1, 2), (1, 2.5), b"b"
+            {"boot": 5}, b"a", EventKind.WARN, effects[3], "host", *effects[5:7], b"b"
         ]  # fmt: skip
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mesh.core.effects import Commit
+from functools import partial
+
+from mesh.core.effects import Commit, Effect
 from mesh.core.stored import StoredRecord
 from tests.sim.scripted_node import Stage
 
@@ -12,6 +14,10 @@ LONG_S = 5.0
 def commit(number: int) -> Commit:
     record = StoredRecord(b"key %d" % number, None, None, 0, None)
     return Commit(number, (record,), {"n": number})
+
+
+def _again(commits: list[Commit], _now: float, _value: object) -> list[Effect]:
+    return list(commits)
 
 
 def told(stage: Stage) -> list[object]:
@@ -42,7 +48,8 @@ def test_a_crash_leaves_a_commit_or_nothing_and_tells_nobody() -> None:
     left = set()
     for number in range(1, 40):
         host.records.clear()
-        stage.nodes[-1].answers["timeout"] = lambda _now, _value, n=number: [commit(n), commit(-n)]
+        commits = [commit(number), commit(-number)]
+        stage.nodes[-1].answers["timeout"] = partial(_again, commits)
         stage.world.poke(host)
         stage.world.crash(host)
         stage.world.run_for(LONG_S)

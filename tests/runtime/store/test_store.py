@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mesh.core.stored import StoredRecord
 from mesh.errors import LocalProtocolError
 from mesh.runtime.store.faults import (
     StoreFailedError,
@@ -19,7 +20,6 @@ from mesh.runtime.store.record import (
     KEY_BYTES_MAX,
     NUMBER_MAX,
     VALUE_BYTES_MAX,
-    StoredRecord,
 )
 from mesh.runtime.store.store import Store
 from tests.runtime.store.told import WIDTH, Shop, Told, accept, ballot, promise

@@ -11,7 +11,14 @@ from typing import Protocol
 import msgpack
 
 from mesh.core.address import Address
-from mesh.core.effects import Answer, StartProcess, StopProcess
+from mesh.core.effects import (
+    Answer,
+    FreezeProcess,
+    GuardProcess,
+    StartProcess,
+    StopProcess,
+    ThawProcess,
+)
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember, LiveView
 from mesh.registers.desk import Desk
@@ -21,7 +28,7 @@ from mesh.registers.outbox import Commit
 from mesh.registers.record import Record
 from mesh.registers.voter import Voter
 from mesh.tasks.config import TasksConfig
-from mesh.tasks.effects import FreezeProcess, GuardProcess, Outgoing, Send, ThawProcess
+from mesh.tasks.effects import Outgoing, Send
 from mesh.tasks.tasks import Tasks
 from mesh.wire.records import Card, Metadata
 from mesh.wire.roster_messages import Roster

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from mesh.core.ballot import Ballot
+from mesh.core.effects import GuardProcess
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember
 from mesh.registers.asker import Done
@@ -17,7 +18,7 @@ from mesh.registers.trust import Hold
 from mesh.tasks import submitting
 from mesh.tasks.body import task_key
 from mesh.tasks.claiming import Claiming
-from mesh.tasks.effects import GuardProcess, Step
+from mesh.tasks.effects import Step
 from mesh.tasks.form import to_value
 from mesh.tasks.run import Run, Stage
 from mesh.tasks.steward import Entry, Steward

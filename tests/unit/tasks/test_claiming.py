@@ -2,13 +2,20 @@
 
 import pytest
 
-from mesh.core.effects import Emit, ReadOutput, StopProcess
+from mesh.core.effects import (
+    Emit,
+    FreezeProcess,
+    GuardProcess,
+    ReadOutput,
+    StopProcess,
+    ThawProcess,
+)
 from mesh.core.ids import NodeId
 from mesh.core.process import ProcessExit
 from mesh.registers.trust import Hold
 from mesh.tasks.body import End, task_key
 from mesh.tasks.changes import Claim
-from mesh.tasks.effects import FreezeProcess, GuardProcess, Send, ThawProcess
+from mesh.tasks.effects import Send
 from mesh.tasks.form import of_value
 from mesh.wire.register_messages import Owner, Prepare, Promised
 from mesh.wire.task_messages import (
