@@ -27,7 +27,7 @@ class Identity:
         ConfigError: the card is too large, or would be once its numbers and its name have grown.
     """
 
-    __slots__ = ("card", "card_bytes", "mesh_id", "vitals")
+    __slots__ = ("card", "card_bytes", "has_founded", "mesh_id", "vitals")
 
     def __init__(self, card: Card, mesh_id: MeshId) -> None:
         longest = _with_suffix(card.name, card.node_id)
@@ -35,6 +35,7 @@ class Identity:
         self.card_bytes = encode_card(card)
         self.card = decode_card(self.card_bytes)  # as others read it: an address has one spelling
         self.mesh_id = mesh_id
+        self.has_founded = False  # that mesh, in this session
         self.vitals = Vitals(free_slots=card.meta.slots, load_pct=0)
 
     @property

@@ -109,6 +109,7 @@ class Joining:
 
     def found(self) -> None:
         """Draw a mesh id: this node is a mesh of its own now."""
+        self._identity.has_founded = True
         self._adopt(new_mesh_id(self._rng), EventKind.FOUND, "founded mesh")
         self.stop()
 
@@ -378,7 +379,9 @@ class Joining:
 
     def _adopt(self, mesh_id: MeshId, kind: EventKind, detail: str) -> None:
         self._identity.mesh_id = mesh_id
-        self._outbox.do(Persist({"mesh_id": mesh_id}))
+        # Whoever founded a mesh is its first voter, whenever it ends and begins again.
+        founder = {"founder": 1} if kind is EventKind.FOUND else {}
+        self._outbox.do(Persist({"mesh_id": mesh_id, **founder}))
         text = f"{detail} {format_id(mesh_id)}" if kind is EventKind.FOUND else detail
         self._emit(kind, text)
 

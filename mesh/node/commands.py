@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mesh.core.address import Address
-from mesh.work.commands import WorkCommand
+from mesh.tasks.commands import TaskCommand
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Stop running work, tell everybody, then `Stop`. Given twice, it is still one leave."""
+    """Take no more work; stop what still runs after `within_s`, and release it; tell everybody, then `Stop`.
+
+    Given twice, it is still one leave, by the earlier of the two times.
+    """
 
     reason: str
+    within_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,4 +50,4 @@ class TakeAddress:
     address: Address
 
 
-Command: TypeAlias = WorkCommand | Leave | ForgetMember | Why | SetLoad | TakeAddress
+Command: TypeAlias = TaskCommand | Leave | ForgetMember | Why | SetLoad | TakeAddress

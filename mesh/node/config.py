@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
 
 from mesh.core.address import Address
 from mesh.core.ids import NO_MESH, MeshId, NodeId
 from mesh.core.known import KnownMember
 from mesh.membership.lifeguard import LifeguardConfig, paper, plain_swim
 from mesh.membership.profile import SwimConfig, profile
+from mesh.registers import admission, leases
+from mesh.registers.admission import Pace
+from mesh.registers.leases import LeaseTimes
 from mesh.wire.records import Metadata
 
 __all__ = [
+    "LEASES",
+    "PACES",
+    "LeaseTimes",
     "LifeguardConfig",
     "Metadata",
     "NodeConfig",
+    "Pace",
     "SwimConfig",
     "paper",
     "plain_swim",
     "profile",
 ]
+
+LEASES: Final[dict[str, Callable[[], LeaseTimes]]] = {
+    "local": leases.local,
+    "lan": leases.lan,
+    "wan": leases.wan,
+}
+PACES: Final[dict[str, Callable[[], Pace]]] = {
+    "local": admission.local,
+    "lan": admission.lan,
+    "wan": admission.wan,
+}
+"""By the profile's name, as `profile` has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +63,18 @@ class NodeConfig:
 
     meta: Metadata
     swim: SwimConfig
+    leases: LeaseTimes = field(default_factory=leases.lan)
+    """The same at every member, like `pace` and `swim`."""
+
+    pace: Pace = field(default_factory=admission.lan)
     seeds: tuple[str, ...] = ()
     """As the user wrote them; resolved anew at every try."""
 
     remembered: tuple[KnownMember, ...] = ()
     """Members of `mesh_id` that an earlier session knew: asked beside the seeds."""
+
+    is_founder: bool = False
+    """An earlier session has founded `mesh_id`: its first voter is this node."""
 
     found: bool = False
     """Found a mesh at once, even with seeds."""

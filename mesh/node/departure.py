@@ -13,7 +13,7 @@ from mesh.core.effects import Emit, Stop
 from mesh.core.events import Event, EventKind
 from mesh.core.requests import Outgoing
 from mesh.membership.swim import Swim
-from mesh.work.work import Work
+from mesh.node.work import Work
 
 REAP_S: Final = 5.0
 """How long a run may take to be gone after SIGKILL, and its last output to be taken."""
@@ -40,13 +40,15 @@ class Departure:
         """Return when the farewell is due at the latest."""
         return None if self._is_told else self._deadline
 
-    def begin(self, now: float, reason: str, work: Work) -> list[Outgoing]:
-        """Stop the work; a second request changes nothing."""
-        if self._deadline is not None:
+    def begin(self, now: float, reason: str, within_s: float, work: Work) -> list[Outgoing]:
+        """Let the work end within so long; a second request can only make that sooner."""
+        deadline = now + within_s + self._patience_s
+        if self._deadline is not None and self._deadline <= deadline:
             return []
-        self._reason = reason
-        self._deadline = now + self._patience_s
-        return work.stop(now)
+        if self._deadline is None:
+            self._reason = reason
+        self._deadline = deadline
+        return work.drain(now, now + within_s)
 
     def step(self, now: float, work: Work, swim: Swim) -> list[Outgoing]:
         """Say farewell once the work has ended; stop without one if it does not end."""
@@ -55,9 +57,10 @@ class Departure:
         if work.used and now < self._deadline:
             return []
         self._is_told = True
-        if not work.running:
+        living = len(work.running)
+        if not living:
             return swim.leave(now, self._reason)
-        runs = "1 run has" if work.running == 1 else f"{work.running} runs have"
+        runs = "1 run has" if living == 1 else f"{living} runs have"
         text = (
             f"{runs} not ended {self._patience_s:g} s after being stopped: this node goes without a "
             "farewell, and others will find it silent"

@@ -10,7 +10,7 @@ from typing import Final
 
 from mesh.core.address import Address
 from mesh.core.requests import Ask
-from mesh.work.work import Work
+from mesh.node.delivery import Parcel
 
 EXCHANGES_MAX: Final = 4_096
 """Exchanges under way at once. One more fails at once, as if nobody had answered."""
@@ -79,4 +79,4 @@ class Exchanges:
 
 def is_of_work(ask: Ask) -> bool:
     """Say whether an exchange is work's; else it is membership's."""
-    return type(ask.message) in Work.REQUESTS
+    return isinstance(ask.message, Parcel)

@@ -7,24 +7,17 @@ decodes packets, gives each message to the machine that owns it, and turns what 
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
-from typing import Final
+from typing import Any
 
 from mesh.core.address import Address
 from mesh.core.effects import Answer, Effect, OpenLifeline, SendDatagram, StartExchange, Stop
-from mesh.core.ids import NO_MESH, NodeId
+from mesh.core.ids import NodeId
 from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent
 from mesh.core.requests import Ask, Dial, Outgoing, Tell
 from mesh.core.rng import stream
-from mesh.errors import (
-    DecodeError,
-    ForeignMeshError,
-    LocalProtocolError,
-    TransportError,
-    VersionError,
-)
+from mesh.core.stored import Kept
+from mesh.errors import TransportError
 from mesh.membership.identity import Identity
 from mesh.membership.swim import Swim
 from mesh.node.budget import RUMOUR_BYTES_MAX, Budget
@@ -32,35 +25,33 @@ from mesh.node.commands import Command, ForgetMember, Leave, SetLoad, TakeAddres
 from mesh.node.config import NodeConfig
 from mesh.node.departure import Departure
 from mesh.node.exchanges import Exchanges, is_of_work
+from mesh.node.mail import Mail
 from mesh.node.roll import Roll
 from mesh.node.story import tell_story
 from mesh.node.view import View, build_view
+from mesh.node.work import Work
 from mesh.placement.live_view import LiveView
+from mesh.tasks.commands import Submit, SubmitMany, TaskCommand
+from mesh.tasks.config import TasksConfig
 from mesh.wire.packet import (
-    FRAME_BYTES_MAX,
     Packet,
-    decode_packet,
-    encode_datagram,
     encode_message,
-    encode_packet,
 )
+from mesh.wire.parcel_messages import Taken
 from mesh.wire.records import Card, Vitals
-from mesh.wire.swim_messages import Join, Lifeline, Ping, Refused
-from mesh.work.commands import Submit, WorkCommand
-from mesh.work.config import WorkConfig
-from mesh.work.work import Work
-
-DATAGRAMS: Final = Swim.DATAGRAMS | Work.DATAGRAMS
-OPEN_TO_STRANGERS: Final = (Join, Ping)
-"""Requests that a node answers though the asker belongs to no mesh yet."""
+from mesh.wire.swim_messages import Lifeline, Refused
 
 
 class Node:
     """One member of a mesh. `counters` says what was dropped, and why; `identity` who it is just now."""
 
-    def __init__(self, config: NodeConfig, seed: int) -> None:
+    def __init__(self, config: NodeConfig, seed: int, kept: Kept | None = None) -> None:
+        """Build a session of a node that begins with what was kept of those before it.
+
+        Raises:
+            DecodeError: a record that was kept is none that this version can read.
+        """
         self.config = config
-        self.counters: Counter[str] = Counter()
         self._started_at = 0.0
         self._is_stopped = False
         card = Card(
@@ -72,6 +63,8 @@ class Node:
             meta=config.meta,
         )
         self.identity = Identity(card, config.mesh_id)
+        self._mail = Mail(self.identity)
+        self.counters = self._mail.counters
         self._swim = Swim(
             config=config.swim,
             identity=self.identity,
@@ -83,50 +76,33 @@ class Node:
         )
         self._live = LiveView()
         self._roll = Roll(self._swim.table, self._live)
-        work_config = WorkConfig()
         self._work = Work(
+            config,
             card=lambda: self.identity.card,
             view=self._live,
-            rng=stream(seed, "work"),
-            unix_offset_s=config.unix_offset_s,
-            config=work_config,
+            address_of=self._address_of,
+            seed=seed,
+            kept=kept or Kept(),
         )
-        self.take_watch = self._work.take_watch
-        self._departure = Departure(work_config.stop_grace_s)
-        self._boot = config.boot
+        self._departure = Departure(TasksConfig().stop_grace_s)
+        self._has_founded = False
         self._exchanges = Exchanges()
         self._budget = Budget()
 
     def start(self, now: float) -> list[Effect]:
         """Begin. Call once, before any other input."""
         self._started_at = now
-        outputs = self._swim.start(now, is_founder=self.config.found)
+        outputs = self._work.start(now)
+        outputs += self._swim.start(now, is_founder=self.config.found)
         return self._settle(now, outputs)
 
     def handle_datagram(self, now: float, source: Address, data: bytes) -> list[Effect]:
         """Take a datagram. Bytes that are no packet of this mesh are counted and change nothing."""
-        try:
-            packet = decode_packet(data)
-        except DecodeError as error:
-            self._count(error)
+        packet = self._mail.open_datagram(data)
+        if packet is None or self._is_stopped:
             return []
-        if packet.mesh_id != self.identity.mesh_id or packet.mesh_id == NO_MESH:
-            self.counters["dropped_foreign_mesh"] += 1
-            return []
-        if packet.sender == self.identity.node_id:
-            self.counters["dropped_own"] += 1
-            return []
-        if self._is_stopped:
-            return []
-        placed = tuple(m for m in packet.messages if type(m) in DATAGRAMS)
-        self.counters["dropped_misplaced"] += len(packet.messages) - len(placed)
-        if not placed:
-            return []
-        packet = replace(packet, messages=placed)
         outputs = self._swim.handle_packet(now, source, packet)
-        for message in placed:
-            if type(message) in Work.DATAGRAMS and self._is_colleague(packet.sender):
-                outputs += self._work.handle_message(now, packet.sender, message)[1]
+        outputs += self._take_work(now, packet)
         return self._settle(now, outputs)
 
     def handle_request(
@@ -137,22 +113,13 @@ class Node:
         Returns:
             The reply's packet, and effects. An empty reply means: close that connection.
         """
-        try:
-            packet = self._decode_one(data)
-            message = packet.messages[0]
-            refusal = self._refusal(packet, message)
-            if refusal is not None:
-                return self._packet(refusal), []
-            if self._is_stopped:
-                return b"", []
-            reply, outputs = self._answer(now, source, packet)
-        except VersionError as error:
-            self._count(error)
-            return self._packet(Refused("version", str(error))), []
-        except DecodeError as error:
-            self._count(error)
+        packet = self._mail.open_request(data)
+        if isinstance(packet, Refused):
+            return self._mail.close(packet), []
+        if packet is None or self._is_stopped:
             return b"", []
-        return (self._packet(reply) if reply is not None else b""), self._settle(now, outputs)
+        reply, outputs = self._answer(now, source, packet)
+        return (self._mail.close(reply) if reply is not None else b""), self._settle(now, outputs)
 
     def handle_exchange(
         self, now: float, exchange_id: int, reply: bytes | TransportError
@@ -161,13 +128,7 @@ class Node:
         ask = self._exchanges.close(exchange_id)
         if ask is None or self._is_stopped:
             return []
-        outcome: Packet | Exception
-        try:
-            outcome = self._decode_one(reply) if isinstance(reply, bytes) else reply
-        except DecodeError as error:
-            self._count(error)
-            outcome = error
-        return self._settle(now, self._hear(now, ask, outcome))
+        return self._settle(now, self._hear(now, ask, self._mail.open_reply(ask, reply)))
 
     def handle_resolved(
         self, now: float, seed: str, addresses: tuple[Address, ...]
@@ -191,10 +152,10 @@ class Node:
         return self._settle(now, self._work.handle_process(now, event))
 
     def handle_committed(self, now: float, number: int) -> list[Effect]:
-        """Take that a `Commit` is stored. This node keeps no registers yet, and asks for none."""
-        raise LocalProtocolError(
-            f"no commit was asked for, found the end of commit {number} at {now:g}"
-        )
+        """Take that a `Commit`, and all before it, are stored."""
+        if self._is_stopped:
+            return []
+        return self._settle(now, self._work.handle_committed(now, number))
 
     def handle_command(self, now: float, command: Command) -> list[Effect]:
         """Carry out what a client or the driver asks."""
@@ -204,7 +165,9 @@ class Node:
             self.identity.vitals = Vitals(self.identity.vitals.free_slots, command.load_pct)
             return []
         if isinstance(command, Leave):
-            return self._settle(now, self._departure.begin(now, command.reason, self._work))
+            return self._settle(
+                now, self._departure.begin(now, command.reason, command.within_s, self._work)
+            )
         if isinstance(command, ForgetMember):
             outputs = self._swim.forgetting.answer(now, command.command_id, command.whom)
             return self._settle(now, [*outputs, *self._swim.handle_timeout(now)])
@@ -214,11 +177,15 @@ class Node:
         if isinstance(command, TakeAddress):
             self._swim.rumours.refutation.move(now, command.address)
             return self._settle(now, self._swim.handle_timeout(now))
-        if isinstance(command, Submit) and self._swim.phase == "seeking":
+        if isinstance(command, Submit | SubmitMany) and self._swim.phase == "seeking":
             text = "this node belongs to no mesh yet: submit again once it does (`mesh status` says so)"
             return [Answer(command.command_id, None, text)]
-        work_command: WorkCommand = command
-        return self._settle(now, self._work.handle_command(now, work_command))
+        task_command: TaskCommand = command
+        return self._settle(now, self._work.handle_command(now, task_command))
+
+    def take_watch(self, watcher_id: int) -> tuple[list[tuple[int, bytes]], dict[str, Any] | None]:
+        """Return what a watcher has not taken of a task's output, and the task once it has ended."""
+        return self._work.take_watch(watcher_id)
 
     def handle_timeout(self, now: float) -> list[Effect]:
         """Do what is due. Early, repeated and late calls are harmless."""
@@ -244,6 +211,7 @@ class Node:
         """Return what people and programs see of this node and its mesh."""
         counters = {
             **self.counters,
+            **self._work.counters,
             **self._swim.counters,
             "dropped_tells": self._budget.dropped,
             "held_tells": self._budget.held,
@@ -277,12 +245,22 @@ class Node:
             return reply, self._swim.handle_timeout(now)
         if type(message) in Swim.REQUESTS:
             return self._swim.handle_request(now, packet.sender, message, packet.mesh_id)
-        if type(message) not in Work.REQUESTS:
+        if type(message) not in Work.MESSAGES:
             self.counters["dropped_misplaced"] += 1
             return None, []
-        if not self._is_colleague(packet.sender):
-            return None, []
-        return self._work.handle_message(now, packet.sender, message)
+        outputs = self._take_work(now, packet)
+        return Taken(), outputs
+
+    def _take_work(self, now: float, packet: Packet) -> list[Outgoing]:
+        """Let the work have its messages of a packet."""
+        messages = [one for one in packet.messages if type(one) in Work.MESSAGES]
+        if not messages or not self._is_colleague(packet.sender):
+            return []
+        return self._work.handle_messages(now, packet.sender, messages)
+
+    def _address_of(self, node_id: NodeId) -> Address | None:
+        member = self._swim.table.get(node_id)
+        return None if member is None else member.address
 
     def _is_colleague(self, sender: NodeId) -> bool:
         """Say whether work may come from `sender`: another member, as far as this node knows. Else it is counted.
@@ -297,68 +275,28 @@ class Node:
             return False
         return True
 
-    def _refusal(self, packet: Packet, message: object) -> Refused | None:
-        """Return why a request of another mesh, or of none, is not answered."""
-        mine = self.identity.mesh_id
-        if packet.mesh_id == mine != NO_MESH:
-            return None
-        is_open = isinstance(message, OPEN_TO_STRANGERS)
-        if is_open and NO_MESH in {packet.mesh_id, mine}:
-            return None
-        self.counters["dropped_foreign_mesh"] += 1
-        return Refused("foreign_mesh", str(ForeignMeshError(packet.mesh_id, mine)))
-
-    def _of_this_mesh(self, packet: Packet) -> Packet | ForeignMeshError:
-        if packet.mesh_id == self.identity.mesh_id:
-            return packet
-        self.counters["dropped_foreign_mesh"] += 1
-        return ForeignMeshError(packet.mesh_id, self.identity.mesh_id)
-
-    def _decode_one(self, data: bytes) -> Packet:
-        packet = decode_packet(data, FRAME_BYTES_MAX)
-        if len(packet.messages) != 1:
-            raise DecodeError(f"one message is expected on a stream, found {len(packet.messages)}")
-        return packet
-
-    def _count(self, error: DecodeError) -> None:
-        kind = "version" if isinstance(error, VersionError) else "garbage"
-        self.counters[f"dropped_{kind}"] += 1
-
-    def _packet(self, message: object) -> bytes:
-        mine = self.identity
-        return encode_packet(mine.mesh_id, mine.node_id, (encode_message(message),))
-
     def _settle(self, now: float, outputs: list[Outgoing]) -> list[Effect]:
         """Let membership's changes reach the work, then turn outputs into effects."""
-        outputs += self._end_own_session(now)
+        if self.identity.card.boot != self.config.boot:
+            # Others remember later sessions than the data directory does: it is a copy of long ago.
+            outputs += self._work.mute(now)
+        if self.identity.has_founded and not self._has_founded:
+            self._has_founded = True
+            outputs += self._work.found(now)
         changes, heard = self._swim.take_changes()
-        for news in self._roll.apply(changes, self._swim.phase):
-            if news.ended_boot is not None:
-                outputs += self._work.handle_member_down(
-                    now, news.node_id, news.ended_boot, news.reason
-                )
-            if news.is_up:
-                outputs += self._work.handle_member_up(now, news.node_id)
+        for news in self._roll.apply(changes):
+            if news.over_boot is not None:
+                outputs += self._work.end(now, news.node_id, news.over_boot)
+            outputs += self._work.handle_member(now, news.node_id)
         for node_id in self._roll.refresh_vitals(heard):
-            outputs += self._work.handle_member_up(now, node_id)
+            outputs += self._work.handle_member(now, node_id)
         if self._roll.refresh_self(self.identity, self._work.free_slots):
-            outputs += self._work.handle_member_up(now, self.identity.node_id)
+            outputs += self._work.handle_member(now, self.identity.node_id)
         outputs += self._departure.step(now, self._work, self._swim)
         free_slots = 0 if self._departure.is_under_way else self._work.free_slots
         self.identity.vitals = Vitals(free_slots, self.identity.vitals.load_pct)
         self._roll.refresh_self(self.identity, free_slots)
         return self._effects(now, outputs)
-
-    def _end_own_session(self, now: float) -> list[Outgoing]:
-        """Let the work hear that this session got a higher number: under the old one nothing counts any more.
-
-        That happens to a node whose data directory is older than what the mesh remembers of it.
-        """
-        own = self.identity.card
-        if own.boot == self._boot:
-            return []
-        ended, self._boot = self._boot, own.boot
-        return self._work.handle_member_down(now, own.node_id, ended, "restarted")
 
     def _effects(self, now: float, outputs: list[Outgoing]) -> list[Effect]:
         effects: list[Effect] = []
@@ -372,13 +310,13 @@ class Node:
                     )
                     refused.append((output, error))
                     continue
-                data = self._packet(output.message)
+                data = self._mail.close(output.message)
                 effects.append(StartExchange(exchange_id, output.to, data, output.timeout_s))
             elif isinstance(output, Dial):
-                data = self._packet(output.message)
+                data = self._mail.close(output.message)
                 effects.append(OpenLifeline(output.lifeline_id, output.to, data))
             elif isinstance(output, Tell):
-                self._budget.add(output.to, encode_message(output.message))
+                self._budget.add(output.to, _encoded(output.message))
             elif isinstance(output, Stop):
                 self._is_stopped = True
                 return [*effects, *self._told(now), output]
@@ -391,20 +329,17 @@ class Node:
 
     def _told(self, now: float) -> list[SendDatagram]:
         """Return the datagrams that are not membership's, within their share; rumours ride along."""
-        mine, riders = self.identity, self._swim.riders
         return [
-            SendDatagram(
-                to,
-                encode_datagram(mine.mesh_id, mine.node_id, parts + riders(RUMOUR_BYTES_MAX)),
-            )
+            SendDatagram(to, self._mail.close_datagram(parts + self._swim.riders(RUMOUR_BYTES_MAX)))
             for to, parts in self._budget.take(now)
         ]
 
     def _hear(self, now: float, ask: Ask, outcome: Packet | Exception) -> list[Outgoing]:
         """Let whoever asked hear the outcome."""
-        if isinstance(outcome, Packet) and not ask.may_be_foreign:
-            outcome = self._of_this_mesh(outcome)
-        if not is_of_work(ask):
-            return self._swim.handle_reply(now, ask.tag, outcome)
-        message = outcome.messages[0] if isinstance(outcome, Packet) else None
-        return self._work.handle_reply(now, ask.tag, message)
+        if is_of_work(ask):
+            return []  # whoever sent it asks again where an answer is missing
+        return self._swim.handle_reply(now, ask.tag, outcome)
+
+
+def _encoded(message: object) -> bytes:
+    return message if isinstance(message, bytes) else encode_message(message)

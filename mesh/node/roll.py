@@ -1,7 +1,7 @@
 """From membership to placement: who may get work, kept in step with who is alive.
 
-A suspect gets no new work at once, but keeps what it has: only a death, a farewell or a restart ends
-a session's work.
+A suspect gets no new work at once, but keeps what it has. So do the dead: only what proves that a session runs
+nothing any more, a farewell, its end or a later session, ends its work before its leases do.
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ from mesh.membership.identity import Identity
 from mesh.membership.member import Change, Member
 from mesh.membership.table import MemberTable
 from mesh.placement.live_view import LiveMember, LiveView
-from mesh.wire.records import State, Vitals
+from mesh.wire.records import State, Vitals, is_proof
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a change means for work: a session that ended, and whether the member may get work now."""
+    """What a change means for work: the last session of a member that is proved to run nothing any more, if any."""
 
     node_id: NodeId
-    is_up: bool
-    ended_boot: int | None
-    reason: str
+    over_boot: int | None
 
 
 class Roll:
@@ -33,7 +31,7 @@ class Roll:
         self._table = table
         self._live = live
 
-    def apply(self, changes: list[Change], phase: str) -> list[News]:
+    def apply(self, changes: list[Change]) -> list[News]:
         """Put and drop members, all of them first, and return what each change means for work.
 
         So whoever gives away the work of one that died asks none of those that died with it.
@@ -47,7 +45,7 @@ class Roll:
                 self._live.put(_live(member))
             else:
                 self._live.drop(node_id)
-            news.append(News(node_id, is_alive and phase == "member", *_ended(change)))
+            news.append(News(node_id, _over(change)))
         return news
 
     def refresh_vitals(self, heard: list[NodeId]) -> list[NodeId]:
@@ -95,18 +93,12 @@ def _live(member: Member) -> LiveMember:
     )
 
 
-def _ended(change: Change) -> tuple[int | None, str]:
-    """Return the session that a change ended, if it ended one, and how to say it."""
-    if change.before is None:
-        return None, ""
-    if change.is_restart:
-        return change.before[0], "restarted"
-    if change.state is change.state_before:
-        return None, ""
-    if change.state is State.DEAD:
-        return change.after[0], f"declared dead ({change.after[3].word})"
-    if change.state is State.LEFT:
-        return change.after[0], "left"
-    if change.state is State.FORGOTTEN and (change.state_before or 0) <= State.SUSPECT:
-        return change.after[0], "forgotten"
-    return None, ""
+def _over(change: Change) -> int | None:
+    """Return the last session that a change proves to be over: it left, has ended, or another has begun after it.
+
+    Whoever begins a session has cleared away what the one before it left, before anybody heard of it.
+    """
+    boot, _, state, cause = change.after
+    if is_proof(state, cause):
+        return boot
+    return boot - 1 if change.before is None or change.is_restart else None

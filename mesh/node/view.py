@@ -13,8 +13,8 @@ from mesh.core.ids import NO_MESH, format_id
 from mesh.membership.member import Member
 from mesh.membership.swim import Swim
 from mesh.node.config import NodeConfig
+from mesh.node.work import Work
 from mesh.wire.records import Cause, State
-from mesh.work.work import Work
 
 LISTED_DIGITS: Final = 4
 """So many digits of its id follow the name of a living member that shares it with another."""
@@ -42,8 +42,7 @@ def build_view(
     is_departing: bool,
 ) -> View:
     """Return the view at `now`. O(members + tasks shown)."""
-    done = work.view(now)
-    counters = {**counters, **done.counters}
+    done = work.view()
     card = swim.identity.card
     mesh_id = swim.identity.mesh_id
     offset_s = config.unix_offset_s
@@ -59,6 +58,7 @@ def build_view(
         "slots": card.meta.slots,
         "used": work.used,
         "counters": {name: count for name, count in sorted(counters.items()) if count},
+        "registers": work.describe(swim.rumours.name_of),
         "health": swim.awareness.score,
         "lifelines": {"kept": swim.lines.own.kept, "of_others": swim.lines.evidence.held},
         "since": started_at + offset_s,
@@ -78,7 +78,7 @@ def build_view(
         for member in known
     ]
     members.sort(key=lambda entry: (entry["name"], entry["node_id"]))
-    return View(node, members, done.tasks, done.task_counts, done.running)
+    return View(node, members, done["tasks"], done["counts"], done["running"])
 
 
 def _member(

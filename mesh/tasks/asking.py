@@ -10,7 +10,7 @@ returned, beside answers.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final
+from typing import Any, Final
 
 from mesh.core.effects import Answer
 from mesh.core.ids import NodeId
@@ -125,6 +125,21 @@ class Asking:
         """Return how many of the tasks that this node votes on are in each state."""
         return self._listing.counts()
 
+    def newest(self, count_max: int) -> list[dict[str, Any]]:
+        """Return the newest tasks that this node votes on, as it knows them, in short JSON."""
+        voter = self._means.registers.voter
+        tasks = []
+        for key in self._listing.newest(min(count_max, LIST_MAX)):
+            value = voter.record(key).value
+            if value is None:
+                continue
+            try:
+                body = of_value(value)
+            except DecodeError:
+                continue  # of a later version: counted, but not shown
+            tasks.append(task_json(body, waits_for=self._means.waits_for(key), is_short=True))
+        return tasks
+
     def check_invariants(self) -> None:
         """Raise AssertionError if a command is remembered that is answered, or counts are wrong. O(tasks)."""
         assert all(not talk.is_over for talk in self._talks.values())
@@ -173,21 +188,14 @@ class Asking:
             self._by_task.pop(talk.task_id, None)
 
     def _list(self, command: ListTasks) -> Answer:
-        voter = self._means.registers.voter
-        tasks = []
-        for key in self._listing.newest(min(command.count_max, LIST_MAX)):
-            value = voter.record(key).value
-            if value is None:
-                continue
-            try:
-                body = of_value(value)
-            except DecodeError:
-                continue  # of a later version: counted, but not shown
-            tasks.append(task_json(body, waits_for=self._means.waits_for(key), is_short=True))
         name = self._means.card().name
         local = (
             f"the tasks that {name} votes on, as it knows them; `mesh task ID` asks a majority of "
             "a task's voters"
         )
-        data = {"tasks": tasks, "counts": self._listing.counts(), "local": local}
+        data = {
+            "tasks": self.newest(command.count_max),
+            "counts": self._listing.counts(),
+            "local": local,
+        }
         return Answer(command.command_id, data)

@@ -104,9 +104,10 @@ class Tasks:
 
     # What happens.
 
-    def handle_message(self, now: float, sender: NodeId, message: object) -> list[Outgoing]:
-        """Take one of `MESSAGES`, or a message of registers."""
-        return self._carry_out(now, self._dispatch(now, sender, message))
+    def handle_message(self, now: float, sender: NodeId, *messages: object) -> list[Outgoing]:
+        """Take one of `MESSAGES`, or of registers, or several that came together."""
+        steps = [step for one in messages for step in self._dispatch(now, sender, one)]
+        return self._carry_out(now, steps)
 
     def handle_command(self, now: float, command: TaskCommand) -> list[Outgoing]:
         """Take a client's command; it is answered by one `Answer`."""
@@ -168,6 +169,10 @@ class Tasks:
         """
         self._steward.stop()
         return self._carry_out(now, self._claiming.drain(now, until))
+
+    def newest(self, count_max: int) -> list[dict[str, Any]]:
+        """Return the newest tasks that this node votes on, as it knows them, in short JSON."""
+        return self._asking.newest(count_max)
 
     def view(self) -> dict[str, Any]:
         """Return what this node votes on by state, and what runs here, JSON-ready."""

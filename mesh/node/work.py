@@ -1,0 +1,302 @@
+"""A node's tasks and registers, as the node has to do with them: what was kept, who votes, what goes where.
+
+    kept ──► voter, numbers ──► desk ──► tasks ──┬─ Send ──────► datagrams, or a parcel, to where the member is
+    members ──► succession ──────┘               ├─ Commit ────► bytes for the store; its end comes back
+    founded ────────────┘                        └─ the rest ──► the driver
+
+Built anew for each session. What earlier sessions have committed is all that it begins with: so a disk that is
+older than what the mesh remembers of this node may vote and own nothing (`mute`): what it has promised, and
+which numbers it has used since, nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from mesh.core.address import Address
+from mesh.core.effects import Answer, Commit, Emit, ReadOutput, StopProcess, TaskChanged
+from mesh.core.events import Event, EventKind
+from mesh.core.ids import NodeId
+from mesh.core.process import ProcessEvent
+from mesh.core.requests import Ask, Outgoing, Tell
+from mesh.core.rng import stream
+from mesh.core.stored import Kept
+from mesh.node.config import NodeConfig
+from mesh.node.delivery import Parcel, pack
+from mesh.placement.live_view import LiveView
+from mesh.registers import outbox
+from mesh.registers.admission import Member
+from mesh.registers.asker import SET_ASIDE
+from mesh.registers.desk import Desk
+from mesh.registers.numbers import Numbers
+from mesh.registers.stored import from_stored, to_stored
+from mesh.registers.succession import Succession
+from mesh.registers.voter import Voter
+from mesh.tasks.commands import Abandon, TaskCommand, Unfollow
+from mesh.tasks.config import TasksConfig
+from mesh.tasks.effects import Outgoing as Step
+from mesh.tasks.effects import Send
+from mesh.tasks.tasks import Tasks
+from mesh.wire import register_messages, roster_messages
+from mesh.wire.records import Card
+
+DOMAIN: Final = 0
+"""Of all ballots of a mesh that keeps its registers itself."""
+
+INSTALLED: Final = "installed"
+SEALED: Final = "sealed"
+"""The last epoch that this node has voted in, and the last that it has sealed; as the store's numbers."""
+
+NOTES_A_STAND: Final = 10
+"""So often members are looked at while one stands that is to vote."""
+
+PARCEL_TIMEOUT_S: Final = 5.0
+SHOWN_MAX: Final = 500
+
+_MUTED: Final = (
+    "this node's data directory is older than what the mesh remembers of it: what it has promised since is lost, "
+    "so it votes, claims and runs nothing; start it with an empty data directory, as a new member"
+)
+
+_HARMLESS: Final = (Answer, Emit, ReadOutput, StopProcess, TaskChanged)
+"""What a node still does whose disk cannot be relied on."""
+
+
+class Work:
+    """The tasks of one session. Every method that takes `now` returns what is to be done, in order."""
+
+    MESSAGES: Final = (
+        Tasks.MESSAGES
+        | {kind for kind, _ in register_messages.SCHEMAS.values()}
+        | {kind for kind, _ in roster_messages.SCHEMAS.values()}
+    )
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        *,
+        card: Callable[[], Card],
+        view: LiveView,
+        address_of: Callable[[NodeId], Address | None],
+        seed: int,
+        kept: Kept,
+    ) -> None:
+        """Read what was kept; `address_of` tells where any member is that is known at all.
+
+        Raises:
+            DecodeError: a record is none that this version can read.
+        """
+        self.counters: dict[str, int] = {}
+        self._config = config
+        self._card = card
+        self._view = view
+        self._address_of = address_of
+        self._seed = seed
+        self._records = dict(map(from_stored, kept.records))
+        self._numbers = dict(kept.numbers)
+        self._is_muted = False
+        self._now = float("-inf")
+        self._note_at: float | None = None
+        self._has_noted = False
+
+    def start(self, now: float) -> list[Outgoing]:
+        """Begin, before any other call that takes `now`."""
+        config, own_id = self._config, self._config.node_id
+        installed, sealed = self._numbers.get(INSTALLED, 0), self._numbers.get(SEALED, 0)
+        voter = Voter(
+            own_id,
+            config.leases,
+            epoch=installed if installed > sealed else 0,
+            sealed=sealed,
+            now=now,
+            records=self._records.items(),
+        )
+        self._records = {}  # the voter's from here on
+        self._succession = Succession(
+            own_id, voter, config.pace, stream(self._seed, "succession"), now
+        )
+        self._desk = Desk(
+            own_id=own_id,
+            boot=config.boot,
+            domain=DOMAIN,
+            times=config.leases,
+            numbers=Numbers(self._numbers.get(SET_ASIDE, 0)),
+            rng=stream(self._seed, "desk"),
+            voter=voter,
+            roster=self._succession.roster,
+        )
+        self._desk.succession = self._succession
+        self._roster = self._desk.roster
+        self._tasks = Tasks(
+            desk=self._desk,
+            card=self._card,
+            view=self._view,
+            rng=stream(self._seed, "tasks"),
+            unix_offset_s=config.unix_offset_s,
+            config=TasksConfig(),
+            claim_for_s=config.leases.doubt_s,
+            now=now,
+        )
+        self.take_watch = self._tasks.take_watch
+        steps: list[Step] = []
+        if config.is_founder and not installed and not sealed:
+            # Whoever founded a mesh and ended before its first roster was kept: nothing was ever voted on.
+            self._desk.carry_out(now, self._succession.found(now))
+        # Whatever an earlier session left was cleared away before this one began.
+        steps += self._tasks.end(now, own_id, config.boot - 1)
+        return self._deliver(now, steps)
+
+    def found(self, now: float) -> list[Outgoing]:
+        """Take that this node has founded the mesh just now: it is its first voter."""
+        if not self._is_muted and self._succession.roster is None:
+            self._desk.carry_out(now, self._succession.found(now))
+        return self._deliver(now, [])
+
+    def mute(self, now: float) -> list[Outgoing]:
+        """Stop all that was begun, and vote, claim and run nothing more: see `_MUTED`."""
+        if self._is_muted:
+            return []
+        outputs = self._deliver(now, self._tasks.drain(now, now))
+        self._is_muted = True
+        event = Event(kind=EventKind.WARN, detail=_MUTED)
+        return [*(one for one in outputs if isinstance(one, _HARMLESS)), Emit(event)]
+
+    # What happens.
+
+    def handle_messages(
+        self, now: float, sender: NodeId, messages: Iterable[object]
+    ) -> list[Outgoing]:
+        """Take messages of `MESSAGES` that came together from a member."""
+        return self._deliver(now, self._tasks.handle_message(now, sender, *messages))
+
+    def handle_command(self, now: float, command: TaskCommand) -> list[Outgoing]:
+        """Take a client's command."""
+        if self._is_muted and not isinstance(command, Abandon | Unfollow):
+            return [Answer(command.command_id, None, _MUTED)]
+        return self._deliver(now, self._tasks.handle_command(now, command))
+
+    def handle_process(self, now: float, event: ProcessEvent) -> list[Outgoing]:
+        """Take what a process that was started here wrote, or that it ended."""
+        return self._deliver(now, self._tasks.handle_process(now, event))
+
+    def handle_committed(self, now: float, number: int) -> list[Outgoing]:
+        """Take that a `Commit` and all before it are durable."""
+        return self._deliver(now, self._tasks.committed(now, number))
+
+    def handle_member(self, now: float, node_id: NodeId) -> list[Outgoing]:
+        """Note that a member came, went, or says more of its slots; the view knows already."""
+        if self._note_at is None:
+            pause_s = self._config.pace.stand_s / NOTES_A_STAND if self._has_noted else 0.0
+            self._note_at = now + pause_s
+        return self._deliver(now, self._tasks.handle_member(now, node_id))
+
+    def end(self, now: float, node_id: NodeId, boot: int) -> list[Outgoing]:
+        """Take the proof that a session of another node runs nothing any more."""
+        return self._deliver(now, self._tasks.end(now, node_id, boot))
+
+    def drain(self, now: float, until: float) -> list[Outgoing]:
+        """Take no more work; what runs may go on until then, is stopped after that, and released for others to run.
+
+        All was said once `used` is 0 and nothing is under way.
+        """
+        return self._deliver(now, self._tasks.drain(now, until))
+
+    def handle_timeout(self, now: float) -> list[Outgoing]:
+        """Do what is due; early, twice or late is harmless."""
+        if self._note_at is not None and now >= self._note_at:
+            self._note_at, self._has_noted = None, True
+            members = [Member(one.node_id, one.boot, True) for one in self._view.members()]
+            self._desk.carry_out(now, self._succession.note_members(now, members))
+        return self._deliver(now, self._tasks.handle_timeout(now))
+
+    def next_timeout(self) -> float | None:
+        """Return when `handle_timeout` has something to do, or None."""
+        dues = (self._note_at, self._tasks.next_timeout())
+        return min((due for due in dues if due is not None), default=None)
+
+    # What is seen.
+
+    @property
+    def used(self) -> int:
+        """Slots that are reserved, or held by runs whose verdict is not settled."""
+        return 0 if self._is_muted else self._tasks.used
+
+    @property
+    def free_slots(self) -> int:
+        """Slots that an offer could get; 0 once this node drains."""
+        return 0 if self._is_muted else self._tasks.free_slots
+
+    @property
+    def running(self) -> list[dict[str, Any]]:
+        """Runs whose process has not ended, JSON-ready."""
+        running: list[dict[str, Any]] = self._tasks.view()["running"]
+        return running
+
+    def view(self) -> dict[str, Any]:
+        """Return what this node votes on and runs, JSON-ready: `tasks` (newest first), `counts`, `running`."""
+        return {**self._tasks.view(), "tasks": self._tasks.newest(SHOWN_MAX)}
+
+    def describe(self, name_of: Callable[[NodeId], str]) -> dict[str, Any]:
+        """Return who votes, as far as this node knows, JSON-ready."""
+        roster = self._desk.roster
+        return {
+            "epoch": roster.epoch if roster is not None else 0,
+            "voters": sorted(map(name_of, roster.voters)) if roster is not None else [],
+            "votes": bool(self._desk.voter.epoch) and not self._is_muted,
+            "records": len(self._desk.voter),
+        }
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if the machines contradict themselves or each other. O(tasks)."""
+        if not self._is_muted:
+            self._tasks.check_invariants(self._now)
+
+    # Inside.
+
+    def _deliver(self, now: float, steps: list[Step]) -> list[Outgoing]:
+        """Let the tasks hear of a later roster, and turn all that leaves into what the node sends and does."""
+        self._now = max(self._now, now)
+        while self._desk.roster is not self._roster:
+            self._roster = self._desk.roster
+            assert self._roster is not None
+            steps = steps + self._tasks.adopt(now, self._roster)
+        outputs: list[Outgoing] = []
+        sends: dict[NodeId, list[object]] = {}
+        for step in steps:
+            if isinstance(step, Send):
+                sends.setdefault(step.to, []).extend(step.messages)
+            elif isinstance(step, outbox.Commit):
+                outputs.append(self._commit(step))
+            else:
+                outputs.append(step)
+        if self._is_muted:
+            return [one for one in outputs if isinstance(one, _HARMLESS)]
+        for to, messages in sends.items():
+            outputs += self._send(to, messages)
+        return outputs
+
+    def _send(self, to: NodeId, messages: list[object]) -> list[Outgoing]:
+        address = self._address_of(to)
+        if address is None:
+            self._count("unaddressed", len(messages))
+            return []
+        return [
+            Ask(address, one, None, PARCEL_TIMEOUT_S)
+            if isinstance(one, Parcel)
+            else Tell(address, one)
+            for one in pack(messages)
+        ]
+
+    def _commit(self, commit: outbox.Commit) -> Commit:
+        numbers: dict[str, int] = dict(commit.numbers)
+        if commit.epoch is not None:
+            epoch, sealed = commit.epoch
+            # The store's numbers never go down; a node that votes in no epoch has sealed the one it voted in.
+            numbers |= {INSTALLED: epoch, SEALED: sealed} if epoch else {SEALED: sealed}
+        kept = dict(commit.records)  # the last of each
+        records = tuple(to_stored(key, record) for key, record in kept.items())
+        return Commit(commit.number, records, numbers)
+
+    def _count(self, what: str, by: int) -> None:
+        self.counters[what] = self.counters.get(what, 0) + by
