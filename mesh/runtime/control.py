@@ -37,7 +37,10 @@ STUCK_S: Final = 10.0
 """A client that has not read for this long may lose its place when all are taken."""
 
 SHORT_REQUEST_BYTES_MAX: Final = 1024 * 1024
-"""For every request but `submit`, which may carry long arguments."""
+"""For every request but those of `_LONG_REQUESTS`."""
+
+_LONG_REQUESTS: Final = frozenset({"submit", "submit_many"})
+"""They may carry long arguments."""
 
 _READ_BYTES: Final = 65_536
 _BACKLOG: Final = 64
@@ -265,7 +268,7 @@ def _decode(body: bytes) -> Request:
         ) from error
     if type(request) is not dict or type(request.get("do")) is not str:
         raise ConfigError("a map with a text under 'do' is expected, found something else")
-    if len(body) > SHORT_REQUEST_BYTES_MAX and request["do"] != "submit":
+    if len(body) > SHORT_REQUEST_BYTES_MAX and request["do"] not in _LONG_REQUESTS:
         raise ConfigError(
             f"a request of at most {SHORT_REQUEST_BYTES_MAX} bytes is expected, found {len(body)}"
         )

@@ -34,6 +34,7 @@ from mesh.node.commands import Command, SetLoad, TakeAddress
 from mesh.node.face import NodeFace
 from mesh.runtime.clock import Clock
 from mesh.runtime.store.faults import StoreError
+from mesh.tasks.commands import Abandon
 
 LOAD_INTERVAL_S: Final = 1.0
 BUG_PAUSE_S: Final = 1.0
@@ -219,6 +220,9 @@ class Driver:
                 self._survive(what, error)
                 raise LocalProtocolError(f"{what} met a bug: {_bug_text(error)}") from error
             await question.is_answered.wait()
+        except trio.Cancelled:
+            self.tell(Abandon(command_id))  # whoever asked has hung up
+            raise
         finally:
             del self._questions[command_id]
         answer = question.answer

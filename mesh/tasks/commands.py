@@ -1,4 +1,4 @@
-"""What clients ask of tasks, at any node: every command but `Abandon` is answered by exactly one `Answer`."""
+"""What clients ask of tasks, at any node: each but `Abandon` and `Unfollow` is answered by exactly one `Answer`."""
 
 from __future__ import annotations
 
@@ -94,6 +94,34 @@ class Abandon:
     command_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Let `watcher_id` have a task's output, attempt after attempt, from its first piece that is still held.
+
+    Answer: `{"id": …}`. `TaskChanged` says when there is something to take.
+    """
+
+    command_id: int
+    watcher_id: int
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unfollow:
+    """The watcher is gone. Not answered."""
+
+    watcher_id: int
+
+
 TaskCommand: TypeAlias = (
-    Submit | SubmitMany | GetTask | ListTasks | CancelTask | RetryTask | WaitFor | Abandon
+    Submit
+    | SubmitMany
+    | GetTask
+    | ListTasks
+    | CancelTask
+    | RetryTask
+    | WaitFor
+    | Abandon
+    | Follow
+    | Unfollow
 )

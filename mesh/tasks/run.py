@@ -126,7 +126,9 @@ class Run:
         return {
             "id": self.task_id,
             "attempt": self.body.attempt,
-            "token": self.token.token,
+            "token": str(
+                self.token.token
+            ),  # in text, as in a task's JSON: no transport takes so long a number
             "is_frozen": self.is_frozen,
             "since": self.since,
             "argv": list(self.body.spec.argv),

@@ -75,6 +75,7 @@ def _attempt_json(attempt: Attempt, token: Ballot | None) -> dict[str, Any]:
         "cause": attempt.cause.word,
         "started": attempt.started,
         "ended": attempt.ended,
+        "end": attempt.end.name.lower(),
         "exit_code": attempt.exit_code,
         "error": attempt.error,
     }

@@ -1,0 +1,60 @@
+"""Tasks in words and times for people: the screen and the commands say the same.
+
+They read the task's JSON, in which every time is Unix time.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+ATTEMPT_CAUSES: Final = {
+    "first": "first run",
+    "retry": "the run before failed",
+    "lapse": "the node before was not heard of any more",
+    "crash": "the node before was lost",
+    "released": "the node before let it go",
+    "forced": "it was taken from the node before",
+    "recovered": "records were lost",
+}
+"""Why an attempt was started."""
+
+_STATES: Final = {"leased": "running"}
+
+UNFINISHED: Final = frozenset({"scheduled", "ready", "leased"})
+"""The states in which a task has not ended, as its JSON has them."""
+
+
+def attempt_reason(cause: str) -> str:
+    """Return why an attempt was started; a cause that is not known as it is."""
+    return ATTEMPT_CAUSES.get(cause, cause)
+
+
+def state_word(state: str) -> str:
+    """Return a task's state as people say it: what is leased runs."""
+    return _STATES.get(state, state)
+
+
+def attempt_end(*, is_over: bool, end: str, exit_code: int | None) -> str:
+    """Return how an attempt ended; `end` is what its JSON says under that name, "" if it says nothing."""
+    if not is_over:
+        return "runs"
+    if exit_code is not None:
+        return f"exit {exit_code}"
+    return "let go" if end == "released" else "cut off"
+
+
+def stretch(
+    state: str,
+    *,
+    created: float | None,
+    started: float | None,
+    ended: float | None,
+    lost: float | None,
+) -> tuple[float | None, float | None]:
+    """Return from when to when a task waits, runs or ran; None for a beginning unknown, or an end to come.
+
+    `started` is the last attempt's, and `lost` is when that one ended or was taken back: since then it waits anew.
+    """
+    if state in {"ready", "scheduled"}:
+        return lost or created, None
+    return started or created, None if state == "leased" else ended
