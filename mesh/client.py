@@ -29,24 +29,35 @@ _READ_BYTES: Final = 65_536
 _ERRORS: Final = {"usage": ConfigError, "refused": CommandRefused}
 
 
-def default_data_dir() -> Path:
-    """Return the data directory of one node per host: $MESH_DATA, $XDG_DATA_HOME/mesh or ~/.local/share/mesh.
+def default_data_dirs() -> tuple[Path, ...]:
+    """Return the data directories of this host's nodes, one at least: those of $MESH_DATA, apart by `:`.
+
+    Without it: $XDG_DATA_HOME/mesh, or ~/.local/share/mesh.
 
     Raises:
         ConfigError: none is set, and this user has no home.
     """
-    given = os.environ.get("MESH_DATA")
+    given = [part for part in os.environ.get("MESH_DATA", "").split(os.pathsep) if part]
     if given:
-        return Path(given)
+        return tuple(map(Path, given))
     share = os.environ.get("XDG_DATA_HOME")
     if share:
-        return Path(share) / "mesh"
+        return (Path(share) / "mesh",)
     try:
-        return Path.home() / ".local" / "share" / "mesh"
+        return (Path.home() / ".local" / "share" / "mesh",)
     except RuntimeError as error:
         raise ConfigError(
             "a home directory is expected for the node's data, found none; name a directory with --data or MESH_DATA"
         ) from error
+
+
+def default_data_dir() -> Path:
+    """Return the first of `default_data_dirs`.
+
+    Raises:
+        ConfigError: none is set, and this user has no home.
+    """
+    return default_data_dirs()[0]
 
 
 @contextmanager

@@ -59,6 +59,7 @@ def add_data(parser: Parser) -> None:
     parser.add_argument(
         "--data",
         metavar="DIR",
+        action="append",
         help="the node's data directory (default: $MESH_DATA, else ~/.local/share/mesh)",
     )
 
@@ -68,11 +69,27 @@ def add_json(parser: Parser, text: str = "print JSON for programs") -> None:
     parser.add_argument("--json", action="store_true", help=text)
 
 
-def data_dir(options: argparse.Namespace) -> Path:
-    """Return the data directory that the user means: `--data`, $MESH_DATA or the default."""
-    from mesh.client import default_data_dir
+def data_dirs(options: argparse.Namespace) -> tuple[Path, ...]:
+    """Return the data directories that the user means, in order: each `--data`, else $MESH_DATA or the default."""
+    from mesh.client import default_data_dirs
 
-    return user_path("--data", options.data) if options.data else default_data_dir()
+    if options.data:
+        return tuple(user_path("--data", one) for one in options.data)
+    return default_data_dirs()
+
+
+def data_dir(options: argparse.Namespace) -> Path:
+    """Return the one data directory that the user means.
+
+    Raises:
+        ConfigError: several are named.
+    """
+    found = data_dirs(options)
+    if len(found) > 1:
+        raise ConfigError(
+            f"one data directory is expected, found {len(found)}: {', '.join(map(str, found))}; name one with --data"
+        )
+    return found[0]
 
 
 def user_path(flag: str, text: str) -> Path:

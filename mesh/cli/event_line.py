@@ -30,6 +30,9 @@ _AFTER: Final = {
     "crash": "after a crash",
     "released": "after it was released",
     "lapse": "after nobody answered for it",
+    "retry": "after a failure",
+    "forced": "after it was taken away",
+    "recovered": "after records were lost",
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 _OTHER_WORDS: Final = {
-    "start": "join", "up": "join", "stop": "leave", "down": "leave", "quit": "leave",
+    "start": "join", "up": "join", "stop": "leave", "rerun": "retry", "requeue": "retry", "down": "leave", "quit": "leave",
     "nodes": "members", "ls": "members", "list": "tasks", "ps": "tasks", "jobs": "tasks",
     "run": "submit", "exec": "submit", "kill": "cancel", "log": "events", "logs": "events",
     "watch": "top", "info": "status", "explain": "why", "remove": "forget", "rm": "forget", "evict": "forget",

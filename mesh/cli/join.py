@@ -1,4 +1,4 @@
-"""`join` and `leave`: make this host a member, and stop being one."""
+"""`join`: make this host a member."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import errno
 import os
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mesh.cli.arguments import (
     Commands,
@@ -23,14 +23,9 @@ from mesh.cli.arguments import (
     user_path,
     whole_number,
 )
-from mesh.cli.local_node import local_node
-from mesh.cli.stdio import complain
 from mesh.core.limits import EXPECT_MAX, SLOTS_MAX
 from mesh.errors import (
-    CommandRefused,
     DataDirectoryError,
-    MeshError,
-    MeshUnreachable,
     TransportError,
 )
 
@@ -41,11 +36,8 @@ if TYPE_CHECKING:
 
 BIND: Final = "127.0.0.1:7946"
 BIND_WITH_KEY: Final = "0.0.0.0:7946"
-LEAVE_TIMEOUT_S: Final = 30.0
-LEAVE_POLL_S: Final = 0.05
 PAUSE_TOLERANCE_S_MIN: Final = 0.1
 PAUSE_TOLERANCE_S_MAX: Final = 600.0
-IDS_SHOWN_MAX: Final = 5
 
 
 def add_commands(commands: Commands) -> None:
@@ -94,13 +86,6 @@ def add_commands(commands: Commands) -> None:
         help="found a mesh once N nodes that were given the same seeds have met",
     )
     _add_processes(join)
-    leave = add_command(commands, "leave", run_leave, "let this host's node leave and stop")
-    leave.add_argument(
-        "--force",
-        action="store_true",
-        help="leave even if this node keeps unfinished tasks: they end with it",
-    )
-    add_data(leave)
 
 
 def _add_network(join: Parser) -> None:
@@ -197,7 +182,7 @@ def run_join(options: argparse.Namespace) -> int:
         raise
     except TransportError as error:
         if error.errno == errno.EADDRINUSE and options.bind is None:
-            line = _second_node(options.data, options.seeds)
+            line = _second_node(str(data_dir(options)) if options.data else None, options.seeds)
             raise TransportError(f"{BIND} is taken; another node on this host: {line}") from error
         raise
 
@@ -253,58 +238,3 @@ def _settings(options: argparse.Namespace) -> AgentSettings:
     if options.bind is None and not settings.reach().is_loopback_only:
         settings = replace(settings, bind=split_host_port(BIND_WITH_KEY))
     return settings
-
-
-def run_leave(options: argparse.Namespace) -> int:
-    """Ask the node to leave and wait until it has stopped."""
-    import time
-
-    from mesh.client import Client
-
-    directory = data_dir(options)
-    with local_node(options) as client:
-        client.call("status")
-        with Client(directory) as other:
-            view = next(item["view"] for item in other.stream("views") if "view" in item)
-        if not options.force:
-            _check_keeps_nothing(view)
-        client.call("leave", reason="asked by mesh leave")
-    if view["running"]:
-        complain(_stopped(view["running"]))
-    deadline = time.monotonic() + LEAVE_TIMEOUT_S
-    while time.monotonic() < deadline:
-        try:
-            with Client(directory) as client:
-                client.call("status")
-        except MeshUnreachable:
-            return 0
-        time.sleep(LEAVE_POLL_S)
-    raise MeshError(
-        f"the node was told to leave and should have stopped within {LEAVE_TIMEOUT_S:g} s, but still "
-        "answers; see its log"
-    )
-
-
-def _stopped(running: list[dict[str, Any]]) -> str:
-    """Say which tasks are stopped because their node leaves."""
-    some = ", ".join(f"{task['id']} (kept by {task['keeper']})" for task in running[:IDS_SHOWN_MAX])
-    more = ", …" if len(running) > IDS_SHOWN_MAX else ""
-    count = "1 task that runs" if len(running) == 1 else f"{len(running)} tasks that run"
-    return f"stopping {count} here: {some}{more}; a keeper that stays has them run elsewhere"
-
-
-def _check_keeps_nothing(view: dict[str, Any]) -> None:
-    """Raise if the node keeps tasks that would end with it."""
-    counts = view["task_counts"]
-    count = counts["ready"] + counts["leased"]
-    if not count:
-        return
-    ids = [task["id"] for task in reversed(view["tasks"]) if task["state"] in {"ready", "leased"}]
-    some = ", ".join(ids[:IDS_SHOWN_MAX]) + (", …" if count > IDS_SHOWN_MAX else "")
-    tasks, them = (
-        ("1 unfinished task", "it") if count == 1 else (f"{count} unfinished tasks", "them")
-    )
-    raise CommandRefused(
-        f"this node alone keeps {tasks} that would be forgotten with it: {some}; "
-        f"wait for {them}, cancel {them}, or leave all the same: mesh leave --force"
-    )

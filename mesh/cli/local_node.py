@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from mesh.cli.arguments import data_dir
+from mesh.cli.arguments import data_dirs
 from mesh.errors import MeshUnreachable
 
 if TYPE_CHECKING:
@@ -17,19 +17,43 @@ if TYPE_CHECKING:
     from mesh.client import Client
 
 ANSWER_S: Final = 5.0
-"""How long a node may take to answer what it knows, or can ask the mesh."""
+"""How long a node may take to answer what it knows."""
+
+MAJORITY_S: Final = 8.0
+"""How long it may take to answer what it asks others first: it gives up itself before that, and says why."""
 
 
 @contextmanager
 def local_node(options: argparse.Namespace, timeout_s: float = ANSWER_S) -> Iterator[Client]:
     """Give a connection to the node that the user means, whose answers are waited for so long.
 
+    Of several the first that answers is meant.
+
+    Raises:
+        MeshUnreachable: none runs there, or it does not answer; then its process is named.
+    """
+    with node_at(first_answering(data_dirs(options)), timeout_s) as client:
+        yield client
+
+
+@contextmanager
+def answering_node(options: argparse.Namespace, timeout_s: float) -> Iterator[Client]:
+    """Give a connection to a node that answers: a change is never left lying at one that is stopped."""
+    directory = first_answering(data_dirs(options))
+    check_answers(directory)
+    with node_at(directory, timeout_s) as client:
+        yield client
+
+
+@contextmanager
+def node_at(directory: Path, timeout_s: float = ANSWER_S) -> Iterator[Client]:
+    """Give a connection to the node of a data directory, whose answers are waited for so long.
+
     Raises:
         MeshUnreachable: none runs there, or it does not answer; then its process is named.
     """
     from mesh.client import Client
 
-    directory = data_dir(options)
     try:
         with Client(directory, timeout_s=timeout_s) as client:
             yield client
@@ -43,13 +67,20 @@ def local_node(options: argparse.Namespace, timeout_s: float = ANSWER_S) -> Iter
         ) from error
 
 
-@contextmanager
-def answering_node(options: argparse.Namespace, timeout_s: float) -> Iterator[Client]:
-    """Give a connection to a node that answers: a change is never left lying at one that is stopped."""
-    with local_node(options) as client:
+def check_answers(directory: Path) -> None:
+    """Raise MeshUnreachable unless a node runs there that answers soon."""
+    with node_at(directory) as client:
         client.call("status")
-    with local_node(options, timeout_s) as client:
-        yield client
+
+
+def first_answering(directories: Sequence[Path]) -> Path:
+    """Return the first directory whose node answers; the last one if none before it does."""
+    *others, last = directories
+    for directory in others:
+        with suppress(MeshUnreachable):
+            check_answers(directory)
+            return directory
+    return last
 
 
 def holder(directory: Path) -> int | None:

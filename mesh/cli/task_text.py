@@ -1,7 +1,7 @@
 """Tasks as tables and facts for people: one word for one thing, here as everywhere.
 
-The **keeper** accepted the task and keeps its record; the **home** is the member that the task's key
-points to; an **attempt** is one run of it, on one **node**.
+The **origin** took the task in; the **home** is the member that the task's key points to; an **attempt** is one
+run of it, on one **node**.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from typing import Any, Final
 
 from mesh.cli.hints import shell_line
 from mesh.cli.text import clock, facts, since, table
+from mesh.cli.waiting import waits_for
 from mesh.core.time import format_duration
-from mesh.work.words import attempt_reason, stretch
+from mesh.tasks.words import attempt_end, attempt_reason, state_word, stretch
 
 _COMMAND_CHARS: Final = 60
 
 
 def task_table(tasks: list[dict[str, Any]]) -> str:
     """Return the list of tasks."""
-    headings = ("ID", "STATE", "TIME", "KEEPER", "NODE", "ATTEMPT", "EXIT", "COMMAND")
+    headings = ("ID", "STATE", "TIME", "ORIGIN", "NODE", "ATTEMPT", "EXIT", "COMMAND")
     return table(headings, [_row(task) for task in tasks])
 
 
@@ -28,7 +29,7 @@ def _row(task: dict[str, Any]) -> tuple[object, ...]:
     command = " ".join(task["argv"])
     return (
         task["id"],
-        task["state"],
+        state_word(task["state"]),
         _time(task),
         task["keeper"],
         task["owner"] or "-",
@@ -56,16 +57,20 @@ def task_facts(task: dict[str, Any]) -> str:
     result = task["result"]
     lines: list[tuple[str, object]] = [
         ("id", task["id"]),
-        ("state", task["state"]),
+        ("state", _state(task)),
         ("command", " ".join(task["argv"])),
         ("queue", task["queue"]),
-        ("keeper", task["keeper"]),
+        ("origin", task["keeper"]),
         ("home", task["home"] or "-"),
         ("node", task["owner"] or "-"),
         ("created", f"{since(task['created'])} ago"),
     ]
-    if task["waits_for"]:
-        lines.append(("waits for", task["waits_for"]))
+    if reason := waits_for(task) or task["waits_for"]:
+        lines.append(("waits for", reason))
+    if task["retries_left"]:
+        lines.append(("retries", f"{task['retries_left']} left"))
+    if task["retry_of"]:
+        lines.append(("retry of", task["retry_of"]))
     if result is not None:
         lines.append(("exit code", "-" if result["exit_code"] is None else result["exit_code"]))
         if result["error"]:
@@ -76,6 +81,11 @@ def task_facts(task: dict[str, Any]) -> str:
         lines.append(("output", f"{result['output_bytes']} bytes{how}"))
     headings = ("ATTEMPT", "NODE", "BEGAN", "TOOK", "END", "WHY THERE", "ERROR")
     return f"{facts(lines)}\n\n{table(headings, _attempt_rows(task))}"
+
+
+def _state(task: dict[str, Any]) -> str:
+    is_stopping = task["cancel_requested"] and task["state"] == "leased"
+    return state_word(task["state"]) + (", being cancelled" if is_stopping else "")
 
 
 def _attempt_rows(task: dict[str, Any]) -> list[tuple[object, ...]]:
@@ -92,7 +102,7 @@ def _attempt_rows(task: dict[str, Any]) -> list[tuple[object, ...]]:
                 attempt["node"],
                 "-" if started is None else clock(started),
                 took,
-                "runs" if ended is None else "cut off" if code is None else f"exit {code}",
+                attempt_end(is_over=ended is not None, end=attempt.get("end", ""), exit_code=code),
                 attempt_reason(attempt["cause"]),
                 attempt["error"] or "-",
             )

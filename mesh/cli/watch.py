@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
-from mesh.cli.arguments import Commands, add_command, add_data, add_json, data_dir, whole_number
-from mesh.cli.local_node import local_node
+from mesh.cli.arguments import Commands, add_command, add_data, add_json, data_dirs, whole_number
+from mesh.cli.local_node import first_answering, local_node
 
 LAST_MAX = 2_000  # what a node holds
 LONG_DEAD_S = 86_400.0
@@ -184,4 +184,4 @@ def show_top(options: argparse.Namespace) -> int:
     """Show the live screen until `q`."""
     from mesh.tui.top import run_top
 
-    return run_top(data_dir(options))
+    return run_top(first_answering(data_dirs(options)))

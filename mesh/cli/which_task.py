@@ -1,4 +1,4 @@
-"""Which task is meant: its id, or the beginning of one that fits no other."""
+"""Which task is meant: its id, or the beginning of one that fits no other that the local node knows of."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def ask_about(client: Client, request: str, given: str) -> Any:  # noqa: ANN401 
     """Send `request` about the task whose id is `given`, or begins with it.
 
     Raises:
-        CommandRefused: no task fits, or several, or somebody who may know of more did not answer.
+        CommandRefused: no task fits of those that the node votes on, or several.
     """
     try:
         return client.call(request, id=given)
@@ -30,10 +30,5 @@ def ask_about(client: Client, request: str, given: str) -> Any:  # noqa: ANN401 
         more = f" and {len(fitting) - SHOWN_MAX} more" if len(fitting) > SHOWN_MAX else ""
         raise CommandRefused(
             f"several tasks begin with {given}: {', '.join(fitting[:SHOWN_MAX])}{more}; write more of the id"
-        )
-    if found["silent"]:
-        raise CommandRefused(
-            f"{fitting[0]} begins with {given}, but {', '.join(found['silent'])} did not answer and may "
-            "keep another: write the whole id"
         )
     return client.call(request, id=fitting[0])

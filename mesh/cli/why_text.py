@@ -6,18 +6,14 @@ death is what the observers could know, and says so.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 from typing import Any, Final, TypeAlias
 
-from mesh.cli.text import clock, is_coloured, printable
+from mesh.cli.telling import day_clock, happening, page, paragraphs, title, when
 from mesh.core.time import format_duration
 
 Told: TypeAlias = dict[str, Any]
 
-_DAY_S: Final = 86_400.0
-_WIDTH: Final = 80
 _ACCUSED: Final = frozenset({"suspect", "confirm", "dead"})
 _REFUSALS: Final = frozenset({"connection_refused", "port_unreachable"})
 _PROBES: Final = {
@@ -30,22 +26,16 @@ _PROBES: Final = {
 def as_text(told: Told) -> str:
     """Return the whole story for people, in three parts."""
     lines = [headline(told), *(f"  {line}" for line in condition(told))]
-    lines += ["", _title(f"what {told['observer']} saw")]
+    lines += ["", title(f"what {told['observer']} saw")]
     if not told["history"]:
         lines.append("  nothing against it, as far as it remembers")
     for at, words, evidence in _happenings(told):
-        lines.append(f"  {at}  {words}")
-        blank = " " * (len(at) + 4)
-        for piece in evidence:
-            begin, rest = f"{blank}· ", f"{blank}  "
-            lines += wrap(piece, _WIDTH, initial_indent=begin, subsequent_indent=rest)
+        lines += happening(at, words, evidence)
     if changes := otherwise(told):
         is_open = told["state"] == "suspect"
-        title = "what would change it" if is_open else "what would have changed it"
-        lines += ["", _title(title)]
-        for change in changes:
-            lines += wrap(change, _WIDTH, initial_indent="  ", subsequent_indent="    ")
-    return "\n".join(map(_shown, lines))
+        lines += ["", title("what would change it" if is_open else "what would have changed it")]
+        lines += paragraphs(changes)
+    return page(lines)
 
 
 def headline(told: Told) -> str:
@@ -96,12 +86,7 @@ def _happenings(told: Told) -> Iterator[tuple[str, str, list[str]]]:
             evidence = [piece.removesuffix(f", as {who} saw") for piece in evidence]
         elif suspected_at is not None:
             evidence = [piece for piece in evidence if not piece.startswith("accused by ")]
-        ago = format_duration(told["at"] - entry["at"])
-        yield (
-            f"{_clock(told, entry['at'])}  {ago:>6} ago",
-            _happened(told, entry, suspected_at),
-            evidence,
-        )
+        yield when(told["at"], entry["at"]), _happened(told, entry, suspected_at), evidence
         if entry["kind"] not in _ACCUSED:
             suspected_at, known = None, []
 
@@ -221,9 +206,7 @@ def _span(seconds: float) -> str:
 
 
 def _clock(told: Told, at: float) -> str:
-    """Return a time of day; with its date when it is more than a day away."""
-    date = time.strftime("%Y-%m-%d ", time.localtime(at)) if abs(told["at"] - at) > _DAY_S else ""
-    return date + clock(at)
+    return day_clock(told["at"], at)
 
 
 def _ms(value: float) -> str:
@@ -232,13 +215,3 @@ def _ms(value: float) -> str:
 
 def _names(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-
-
-def _title(text: str) -> str:
-    return f"\x00{text}"
-
-
-def _shown(line: str) -> str:
-    """Return a line as it is printed: titles are bold on a terminal, other hosts' words cannot move the cursor."""
-    text = printable(line.removeprefix("\x00"))
-    return f"\x1b[1m{text}\x1b[0m" if line.startswith("\x00") and is_coloured() else text

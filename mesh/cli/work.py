@@ -1,47 +1,45 @@
-"""`submit`, `tasks`, `task` and `cancel`: give the mesh work and see where it is."""
+"""`tasks`, `task`, `cancel` and `retry`: see where the mesh's work is, end it, or let it be done anew."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
-from mesh.cli.arguments import (
-    Commands,
-    Parser,
-    add_command,
-    add_data,
-    add_json,
-    amount,
-    distinct,
-    pair,
-    user_path,
-)
-from mesh.cli.local_node import answering_node, local_node
+from mesh.cli.arguments import Commands, add_command, add_data, add_json
+from mesh.cli.local_node import MAJORITY_S, answering_node
 from mesh.cli.stdio import complain
-from mesh.errors import ConfigError
+from mesh.errors import CommandRefused
 
-SUBMIT_S: Final = 60.0
-CANCEL_S: Final = 20.0
-CANCEL_POLL_S: Final = 0.05
-UNFINISHED: Final = ("ready", "leased")
-NOT_FOUND: Final = 127
+if TYPE_CHECKING:
+    from mesh.client import Client
+
+CANCEL_S: Final = 40.0
+"""The node gives up itself before that, and says why."""
+
+END_S: Final = 20.0
+END_POLL_S: Final = 0.1
+RETRY_S: Final = 20.0
+EXIT_FAILED: Final = 1
 
 WORDS: Final = """\
+state    scheduled  its time has not come, or that of its next try
+         ready      waits for a slot
+         running    a node has it (`leased` in JSON): nobody else can
+         done, failed, cancelled: for good; mesh retry submits a failed one anew
 home     the member that the task's key points to: it is asked first, others when it is busy
-keeper   the node that accepted the task, and keeps its record in memory
+origin   the node that took the task in (`keeper` in JSON); its record is with the task's voters
 attempt  one run of the task on one node; its cause is why it was started:
-           first run                  nothing ran before it
-           the node before was lost   it was declared dead, or restarted
-           the node before let it go  it left, or ran short of something
-           the node before did not answer for it
+           first run                                nothing ran before it
+           the run before failed                    and a retry was left
+           the node before was not heard of any more  its lease lapsed
+           the node before was lost                 that its session is over is proven
+           the node before let it go                it left, or ran short of something
 """
 
 
 def add_commands(commands: Commands) -> None:
     """Add this group's commands."""
-    submit = add_command(commands, "submit", run_submit, "run a command somewhere in the mesh")
-    submit.usage = "mesh submit [options] -- COMMAND [ARGUMENT …]"
-    _add_submit_options(submit)
     tasks = add_command(commands, "tasks", show_tasks, "list the tasks of the mesh")
     task = add_command(
         commands, "task", show_task, "show one task and each of its attempts, or its output"
@@ -53,108 +51,33 @@ def add_commands(commands: Commands) -> None:
         action="store_true",
         help="print what the command wrote, as far as it is kept: stdout to stdout, stderr to stderr",
     )
-    cancel = add_command(commands, "cancel", cancel_task, "cancel a task, stopping it if it runs")
-    for parser in (task, cancel):
-        parser.add_argument(
-            "id", metavar="ID", help="the task's id, as `mesh submit` printed it, or how it begins"
-        )
-    for parser in (submit, tasks, task, cancel):
+    task.add_argument(
+        "id", metavar="ID", help="the task's id, as `mesh submit` printed it, or how it begins"
+    )
+    cancel = add_command(commands, "cancel", cancel_tasks, "cancel tasks, stopping those that run")
+    retry = add_command(commands, "retry", retry_tasks, "submit tasks anew that failed for good")
+    for parser in (cancel, retry):
+        parser.add_argument("ids", metavar="ID", nargs="+", help="a task's id, or how it begins")
+    for parser in (tasks, task, cancel, retry):
         add_data(parser)
-    add_json(submit, "print {id} as JSON; with --wait, the finished task on stderr")
-    for parser in (tasks, task, cancel):
-        add_json(parser)
-
-
-def _add_submit_options(submit: Parser) -> None:
-    submit.add_argument(
-        "--wait",
-        action="store_true",
-        help="stream the command's output and exit as it does (125: the mesh failed it)",
-    )
-    texts = {
-        "--id": "the task's id: submitting the same id again starts nothing new (default: a fresh one)",
-        "--queue": "the queue it belongs to",
-        "--key": "tasks with one key run on the same node (default: the task's id)",
-        "--pool": "only on members of this pool",
-        "--class": "only on members of this class",
-    }
-    for flag, text in texts.items():
-        submit.add_argument(flag, metavar=flag.lstrip("-").upper(), default="", help=text)
-    submit.add_argument(
-        "--cwd", metavar="DIR", default="", help="working directory on the executing host"
-    )
-    for flag, metavar, reader, text in (
-        ("--label", "KEY=VALUE", pair("--label"), "only on members with this label"),
-        ("--need", "KEY=N", amount("--need"), "how much of an offered amount it takes, like gpu=1"),
-        ("--env", "KEY=VALUE", pair("--env"), "a variable of the command's environment"),
-    ):
-        submit.add_argument(
-            flag, metavar=metavar, type=reader, action="append", default=[], help=text
+        add_json(
+            parser,
+            "print a JSON object a line" if parser is retry else "print JSON for programs",
         )
-
-
-def run_submit(options: argparse.Namespace) -> int:
-    """Hand a command to the mesh; with `--wait`, be its stdout, stderr and exit code."""
-    from mesh.cli.text import print_json
-
-    if not options.words:
-        raise ConfigError(
-            "a command is expected after --, found none; write for instance: mesh submit -- echo hello"
-        )
-    request = _request(options)
-    if options.wait:
-        return _submit_and_wait(options, request)
-    with answering_node(options, SUBMIT_S) as client:
-        answer = client.call("submit", **request)
-    if answer.get("known"):
-        complain(f"task {answer['id']} is already known, nothing started")
-    if options.json:
-        print_json({"id": answer["id"]}, is_line=True)
-    else:
-        print(answer["id"])
-    return 0
-
-
-def _submit_and_wait(options: argparse.Namespace, request: dict[str, Any]) -> int:
-    from mesh.cli.hints import shell_line
-    from mesh.cli.wait import submit_and_wait
-
-    with answering_node(options, SUBMIT_S) as client:
-        code = submit_and_wait(client, request, is_json=options.json)
-    if code == NOT_FOUND and (meant := shell_line(options.words)):
-        complain(meant)
-    return code
-
-
-def _request(options: argparse.Namespace) -> dict[str, Any]:
-    return {
-        "argv": options.words,
-        "env": distinct("--env", options.env),
-        "cwd": str(user_path("--cwd", options.cwd).absolute()) if options.cwd else "",
-        "id": options.id,
-        "key": options.key,
-        "queue": options.queue or "default",
-        "pool": options.pool,
-        "class": getattr(options, "class"),
-        "labels": distinct("--label", options.label),
-        "needs": distinct("--need", options.need),
-    }
 
 
 def show_tasks(options: argparse.Namespace) -> int:
-    """Print the tasks that any living member keeps."""
+    """Print the tasks that the local node votes on."""
     from mesh.cli.task_text import task_table
     from mesh.cli.text import print_json
 
-    with local_node(options) as client:
+    with answering_node(options, MAJORITY_S) as client:
         found = client.call("tasks")
     if options.json:
         print_json(found["tasks"])
     else:
         print(task_table(found["tasks"]))
-    if found["silent"]:
-        names = ", ".join(found["silent"])
-        complain(f"no answer from {names}: the tasks they keep are not in this list")
+        print(f"\n{found['local']}")
     return 0
 
 
@@ -163,7 +86,7 @@ def show_task(options: argparse.Namespace) -> int:
     from mesh.cli.output import print_output
     from mesh.cli.which_task import ask_about
 
-    with local_node(options) as client:
+    with answering_node(options, MAJORITY_S) as client:
         task = ask_about(client, "task", options.id)
         if options.output:
             print_output(client, task)
@@ -172,26 +95,73 @@ def show_task(options: argparse.Namespace) -> int:
     return 0
 
 
-def cancel_task(options: argparse.Namespace) -> int:
-    """Cancel one task, wait until it has ended, and print what became of it."""
+def cancel_tasks(options: argparse.Namespace) -> int:
+    """Cancel tasks one after another, wait until each has ended, and print what became of it."""
+
+    def cancel(client: Client, given: str) -> None:
+        _print_cancelled(_cancel(client, given), options)
+
+    return _each(options, CANCEL_S, cancel)
+
+
+def retry_tasks(options: argparse.Namespace) -> int:
+    """Submit each task anew that failed for good, and print the new one's id."""
+    from mesh.cli.text import print_json
+    from mesh.cli.which_task import ask_about
+
+    def retry(client: Client, given: str) -> None:
+        answer = ask_about(client, "retry", given)
+        if answer.get("known"):
+            complain(f"{answer['retry_of']} was retried already, as {answer['id']}")
+        if options.json:
+            print_json({"id": answer["id"], "retry_of": answer["retry_of"]}, is_line=True)
+        else:
+            print(answer["id"])
+
+    return _each(options, RETRY_S, retry)
+
+
+def _each(options: argparse.Namespace, timeout_s: float, do: Callable[[Client, str], None]) -> int:
+    """Do it to each task; one that is refused is said, and the others are done all the same."""
+    code = 0
+    with answering_node(options, timeout_s) as client:
+        for given in options.ids:
+            try:
+                do(client, given)
+            except CommandRefused as error:
+                complain(str(error))
+                code = EXIT_FAILED
+    return code
+
+
+def _cancel(client: Client, given: str) -> tuple[dict[str, Any], bool]:
+    """Return the task as it is after cancelling, and whether it had ended before."""
     import time
 
     from mesh.cli.which_task import ask_about
+    from mesh.tasks.words import UNFINISHED
 
-    with answering_node(options, CANCEL_S) as client:
-        task = ask_about(client, "cancel", options.id)
-        had_ended = task["state"] not in UNFINISHED and not task["cancel_requested"]
-        deadline = time.monotonic() + CANCEL_S
-        while task["state"] in UNFINISHED and time.monotonic() < deadline:
-            time.sleep(CANCEL_POLL_S)  # what runs is given a moment to end by itself
-            task = client.call("task", id=task["id"])
+    task = ask_about(client, "cancel", given)
+    had_ended = task["state"] not in UNFINISHED and not task["cancel_requested"]
+    deadline = time.monotonic() + END_S
+    while task["state"] in UNFINISHED and time.monotonic() < deadline:
+        time.sleep(END_POLL_S)  # what runs is given a moment to end by itself
+        task = client.call("task", id=task["id"])
+    return task, had_ended
+
+
+def _print_cancelled(found: tuple[dict[str, Any], bool], options: argparse.Namespace) -> None:
+    from mesh.tasks.words import UNFINISHED
+
+    task, had_ended = found
     if options.json:
         _print_task(task, options)
     elif had_ended:
         print(f"{task['id']} had already ended: {task['state']}")
+    elif task["state"] in UNFINISHED:
+        print(f"{task['id']} is being stopped on {task['owner']}, and will not be started again")
     else:
         print(f"{task['id']} {task['state']}")
-    return 0
 
 
 def _print_task(task: dict[str, Any], options: argparse.Namespace) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from mesh.tui.cells import clean
 from mesh.tui.reading import Json, command_text, listing, mapping, number, text, texts, whole
-from mesh.work.words import stretch
+from mesh.tasks.words import stretch
 
 _LABELS_MAX: Final = 12
 

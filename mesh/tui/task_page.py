@@ -16,7 +16,7 @@ from mesh.tui.pages import facts, happenings, heading, paragraph, plain
 from mesh.tui.palette import BOLD, COLUMN, DIM, PLAIN, RED, TASK_MARKS, UNKNOWN
 from mesh.tui.reading import Json, listing, mapping, number, prose, text, whole
 from mesh.tui.rows import TaskRow
-from mesh.work.words import attempt_reason
+from mesh.tasks.words import attempt_reason
 
 _NODE_CELLS_MAX: Final = 16
 _TAILS: Final = {"stdout_tail": "output", "stderr_tail": "errors"}
