@@ -78,7 +78,7 @@ def what_next(task: Task, observer: str) -> list[str]:
     if state == "leased":
         return _of_a_running(task)
     if state == "scheduled":
-        return [f"{waits_for(task) or 'its time'}: until then nobody is asked."]
+        return [_sentence(f"{waits_for(task) or 'its time'}: until then nobody is asked")]
     if state == "ready":
         reason = task["waits_for"]
         if not reason:
@@ -87,7 +87,7 @@ def what_next(task: Task, observer: str) -> list[str]:
             ]
         if reason == "an answer":
             return ["The answer of a member that was offered it just now."]
-        return [f"{reason[:1].upper()}{reason[1:]}."]
+        return [_sentence(reason)]
     if state == "failed":
         return [f"mesh retry {task['id']} submits it anew, under an id that follows from this one."]
     return []
@@ -139,6 +139,10 @@ def _ended(attempt: Task) -> str:
     return (
         "was lost, without a verdict" if attempt["end"] == "lost" else "ended without an exit code"
     )
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _is_open(task: Task) -> bool:

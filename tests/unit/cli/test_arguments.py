@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import re
+from argparse import Namespace
+from pathlib import Path
 
 import pytest
 
 from mesh.cli import main as program
-from mesh.cli.arguments import amount, decimal, distinct, network_address, pair, whole_number
+from mesh.cli.arguments import (
+    amount,
+    data_dir,
+    data_dirs,
+    decimal,
+    distinct,
+    network_address,
+    pair,
+    whole_number,
+)
 from mesh.errors import ConfigError
 
 
@@ -141,3 +152,20 @@ def test_no_node_on_this_host_is_exit_code_3(
         said = capsys.readouterr()
         assert said.err.startswith("mesh: ")
         assert said.err.count("\n") == 1
+
+
+def test_several_data_directories_are_those_of_the_command_line_or_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MESH_DATA", "/a:/b:")
+    assert data_dirs(Namespace(data=None)) == (Path("/a"), Path("/b"))
+    assert data_dirs(Namespace(data=["/c", "/d:e"])) == (Path("/c"), Path("/d:e"))
+    assert data_dir(Namespace(data=["/c"])) == Path("/c")
+
+
+def test_command_that_changes_one_node_wants_one_data_directory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MESH_DATA", "/a:/b")
+    with pytest.raises(ConfigError, match=r"one data directory is expected, found 2: /a, /b"):
+        data_dir(Namespace(data=None))

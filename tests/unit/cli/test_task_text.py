@@ -26,6 +26,10 @@ def task(**changes: object) -> dict[str, Any]:
         "started": NOW - 60,
         "ended": None,
         "waits_for": "",
+        "not_before": None,
+        "cancel_requested": False,
+        "retries_left": 0,
+        "retry_of": None,
         "attempts": [],
         "result": None,
     } | changes
@@ -78,3 +82,26 @@ def test_attempts_say_where_when_why_and_how_they_ended() -> None:
     assert lines[1].endswith("n3 died")
     assert f"{began}.000  5.0s" in lines[2]
     assert "exit 3   the node before was lost" in lines[2]
+
+
+def test_states_are_said_as_people_say_them() -> None:
+    assert cell(task_table([task()]), "STATE") == "running"
+    assert cell(task_table([task(state="ready")]), "STATE") == "ready"
+    stopping = task_facts(task(cancel_requested=True))
+    assert "state    running, being cancelled" in stopping
+
+
+def test_task_that_waits_says_what_for_and_how_often_it_may_be_tried() -> None:
+    due = task_facts(task(state="scheduled", not_before=NOW + 60, attempt=1, retries_left=2))
+    at = time.strftime("%H:%M:%S", time.localtime(NOW + 60))
+    assert f"waits for  its retry, at {at}" in due
+    assert "retries    2 left" in due
+    assert "waits for  its turn" in task_facts(task(state="ready", waits_for="its turn"))
+    assert "retry of  t0" in task_facts(task(id="t0~1", retry_of="t0"))
+
+
+def test_attempt_that_was_let_go_is_told_from_one_that_was_cut_off() -> None:
+    let_go = attempt(1, ended=NOW - 15, end="released")
+    lost = attempt(1, ended=NOW - 15, end="lost")
+    assert "let go " in task_facts(task(attempts=[let_go]))
+    assert "cut off " in task_facts(task(attempts=[lost]))

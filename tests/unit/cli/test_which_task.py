@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, cast
 
 import pytest
@@ -16,15 +17,17 @@ from mesh.errors import CommandRefused
 class Node:
     """Answers as a node does that keeps these tasks."""
 
-    def __init__(self, *ids: str, silent: tuple[str, ...] = ()) -> None:
+    def __init__(self, *ids: str) -> None:
         self._ids = ids
-        self._silent = silent
 
     def call(self, name: str, **args: str) -> dict[str, Any]:
         if name == "tasks":
-            return {"tasks": [{"id": task_id} for task_id in self._ids], "silent": self._silent}
+            return {
+                "tasks": [{"id": task_id} for task_id in self._ids],
+                "local": "as it knows them",
+            }
         if args["id"] not in self._ids:
-            raise CommandRefused(f"no task {args['id']} is kept by any living member")
+            raise CommandRefused(f"no task {args['id']} is known")
         return {"id": args["id"], "asked": name}
 
 
@@ -47,19 +50,27 @@ def test_beginning_that_fits_several_names_them() -> None:
 
 def test_beginning_that_fits_none_is_refused_as_the_node_says() -> None:
     for given in ("x", ""):
-        with pytest.raises(CommandRefused, match="is kept by any living member"):
+        with pytest.raises(CommandRefused, match="is known"):
             ask(Node("a1"), "cancel", given)
 
 
-def test_beginning_is_not_enough_while_somebody_does_not_answer() -> None:
-    with pytest.raises(CommandRefused, match=r"n2 did not answer .*: write the whole id"):
-        ask(Node("a1", silent=("n2",)), "cancel", "a")
+def waiting(reason: str, **changes: object) -> dict[str, Any]:
+    return {"state": "ready", "waits_for": reason, "not_before": None, "attempt": 0} | changes
 
 
-def test_what_a_task_waits_for_is_said_unless_somebody_is_being_asked() -> None:
+def test_what_a_task_waits_for_is_said_unless_it_is_over_in_a_moment() -> None:
     for sentence in ("a member that has label gpu=yes (none now)", "a free slot: n1 is busy"):
-        assert waits_for(sentence) == sentence
-    assert waits_for("an answer from n1") == ""
+        assert waits_for(waiting(sentence)) == sentence
+    for sentence in ("an answer", "its turn", ""):
+        assert waits_for(waiting(sentence)) == ""
+
+
+def test_task_that_is_not_due_says_when_it_is() -> None:
+    soon = time.time() + 60
+    due = waits_for(waiting("", state="scheduled", not_before=soon))
+    assert due == f"its time, at {time.strftime('%H:%M:%S', time.localtime(soon))}"
+    later = waits_for(waiting("", state="scheduled", not_before=time.time() + 400_000, attempt=2))
+    assert later.startswith("its retry, at 20")
 
 
 def test_shell_line_in_one_word_is_given_to_a_shell() -> None:

@@ -1,0 +1,150 @@
+"""A task's story: what it waits for, why each attempt was started, and how it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mesh.cli.why_task import as_text, headline, story, what_next
+
+NOW = 1_800_000_000.0  # 08:00:00 UTC
+
+
+@pytest.fixture(autouse=True)
+def _in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setattr(time, "time", lambda: NOW)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def task(state: str = "ready", **changes: object) -> dict[str, Any]:
+    return {
+        "id": "t1",
+        "state": state,
+        "argv": ["make", "all"],
+        "queue": "default",
+        "keeper": "n1",
+        "home": "n2",
+        "owner": None,
+        "attempt": 0,
+        "created": NOW - 90,
+        "not_before": None,
+        "started": None,
+        "ended": None,
+        "cancel_requested": False,
+        "retry_of": None,
+        "waits_for": "",
+        "attempts": [],
+        "result": None,
+    } | changes
+
+
+def attempt(number: int, node: str, **changes: object) -> dict[str, object]:
+    return {
+        "number": number,
+        "node": node,
+        "token": "1234567890123456789",
+        "cause": "first",
+        "started": NOW - 60,
+        "ended": None,
+        "end": "open",
+        "exit_code": None,
+        "error": "",
+    } | changes
+
+
+def test_ready_task_says_what_it_waits_for() -> None:
+    waiting = task(waits_for="a free slot: n1, n2 are all busy")
+    text = as_text(waiting, "n1", NOW)
+    assert text.splitlines()[:4] == [
+        "task t1 is ready",
+        "  for 1m30s, since 07:58:30.000",
+        "  command: make all",
+        "  its home, which is asked first, is n2",
+    ]
+    assert "07:58:30.000   1m30s ago  n1 took it in" in text
+    assert text.endswith("what it waits for\n  A free slot: n1, n2 are all busy.")
+
+
+def test_node_that_does_not_offer_a_task_says_that_it_does_not_know() -> None:
+    assert what_next(task(), "n3") == [
+        "n3 is not the one that offers it, and does not know; ask at another member."
+    ]
+
+
+def test_attempts_say_why_they_began_and_how_they_ended() -> None:
+    attempts = [
+        attempt(1, "n3", ended=NOW - 40, end="lost", error="n3 was not heard of any more"),
+        attempt(2, "n2", cause="lapse", started=NOW - 39, ended=NOW - 30, end="verdict", exit_code=3),
+        attempt(3, "n1", cause="retry", started=NOW - 20, ended=NOW - 15, end="released",
+                error="it was released: it leaves"),
+        attempt(4, "n2", cause="released", started=NOW - 10, token=None),
+    ]  # fmt: skip
+    running = task("leased", owner="n2", started=NOW - 10, attempt=4, attempts=attempts)
+    told = [line.partition(" ago  ")[2] for line in story(running, NOW)]
+    assert told == [
+        "n1 took it in",
+        "attempt 1 began on n3: first run: token …890123456789",
+        "attempt 1 was lost, without a verdict: n3 was not heard of any more",
+        "attempt 2 began on n2: the node before was not heard of any more: token …890123456789",
+        "attempt 2 ended with exit code 3",
+        "attempt 3 began on n1: the run before failed: token …890123456789",
+        "attempt 3 was let go by n1: it was released: it leaves",
+        "attempt 4 began on n2: the node before let it go",
+    ]
+    assert headline(running) == "task t1 is running on n2"
+    assert "the lease lapses, and another member runs it" in what_next(running, "n1")[1]
+
+
+def test_attempts_that_are_not_on_record_any_more_are_counted() -> None:
+    attempts = [attempt(1, "n1", ended=NOW - 50, end="lost"), attempt(40, "n2", cause="lapse")]
+    told = story(task("leased", owner="n2", attempt=40, attempts=attempts), NOW)
+    assert told[-1].endswith("38 attempts before it are not on record any more")
+
+
+def test_scheduled_task_says_when_it_is_due_and_whether_for_a_retry() -> None:
+    first = task("scheduled", not_before=NOW + 60)
+    again = task(
+        "scheduled", not_before=NOW + 60, attempt=1, attempts=[attempt(1, "n1", ended=NOW)]
+    )
+    assert what_next(first, "n1") == ["Its time, at 08:01:00: until then nobody is asked."]
+    assert what_next(again, "n1") == ["Its retry, at 08:01:00: until then nobody is asked."]
+
+
+def test_failed_task_says_why_and_what_can_be_done() -> None:
+    lost = attempt(1, "n3", ended=NOW - 40, end="lost", error="n3 ended its session")
+    failed = task(
+        "failed",
+        owner="n3",
+        ended=NOW - 40,
+        attempts=[lost],
+        result={"exit_code": None, "error": "3 attempts in a row were lost"},
+    )
+    text = as_text(failed, "n1", NOW)
+    assert "it is failed, for good" in text
+    assert "· 3 attempts in a row were lost" in text
+    assert text.endswith(
+        "what can be done\n  mesh retry t1 submits it anew, under an id that follows from this one."
+    )
+
+
+def test_done_task_has_nothing_to_wait_for() -> None:
+    assert what_next(task("done", owner="n1", ended=NOW), "n1") == []
+
+
+def test_cancelled_run_is_said_to_be_stopped() -> None:
+    stopping = task("leased", owner="n2", cancel_requested=True, attempts=[attempt(1, "n2")])
+    assert headline(stopping) == "task t1 is running on n2, and is being cancelled"
+    assert what_next(stopping, "n1") == [
+        "The end of its run: n2 was told to stop it, and nobody starts it again."
+    ]
+
+
+def test_words_of_another_host_cannot_move_the_cursor() -> None:
+    assert "\x1b" not in as_text(task(argv=["\x1b[31mred"]), "n1", NOW)
