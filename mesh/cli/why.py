@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mesh.cli.arguments import Commands, add_command, add_data, add_json
 from mesh.cli.local_node import MAJORITY_S, answering_node
-from mesh.cli.which_task import ask_about
 from mesh.errors import CommandRefused, ConfigError
 
 if TYPE_CHECKING:
@@ -84,6 +83,8 @@ def _ask(client: Client, whom: str) -> dict[str, Any]:
     Raises:
         CommandRefused: several are meant, or none; then members whose names are near are named.
     """
+    from mesh.cli.which_task import ask_about
+
     try:
         answer: dict[str, Any] = client.call("why", whom=whom)
     except CommandRefused as error:

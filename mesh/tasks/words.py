@@ -53,8 +53,8 @@ def stretch(
 ) -> tuple[float | None, float | None]:
     """Return from when to when a task waits, runs or ran; None for a beginning unknown, or an end to come.
 
-    `started` is the last attempt's, and `lost` is when that one ended or was taken back: since then it waits anew.
+    `state` is in either's words, JSON's or people's. `started` is the last attempt's, and `lost` is when that one ended or was taken back: since then it waits anew.
     """
     if state in {"ready", "scheduled"}:
         return lost or created, None
-    return started or created, None if state == "leased" else ended
+    return started or created, None if state_word(state) == "running" else ended

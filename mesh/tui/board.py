@@ -25,7 +25,11 @@ MEMBERS_MAX: Final = 10_000
 FRESH_DEATH_S: Final = 600.0
 """A member that died within this time stands above the living; later it has been seen, and sinks."""
 
-TASK_STATES: Final = ("ready", "leased", "done", "failed", "cancelled")
+TASK_STATES: Final = ("scheduled", "ready", "running", "done", "failed", "cancelled")
+"""As people call them, in the order of a task's life."""
+
+_COUNTED: Final = {"running": "leased"}
+"""What the node calls those that it calls otherwise."""
 
 _VERDICTS: Final = {"suspect": "suspect", "dead": "dead", "leave": "left"}
 """The events that explain a member's state, and which state that is."""
@@ -59,7 +63,7 @@ class Board:
         task_counts: how many of the tasks that this node keeps are in each state.
         own: this node's own row.
         busiest: which member has the most to do, if one has.
-        tasks: in the order to show: leased, ready, then those that are over.
+        tasks: in the order to show: running, ready, scheduled, then those that are over.
         events: newest first; without the routine of tasks, which would push the deaths out of sight.
         events_seen: how many of these came so far, those that are forgotten too.
         gone: why the node does not answer, "" while it does; a view ends it.
@@ -118,14 +122,14 @@ class Board:
 
     @property
     def guests(self) -> list[TaskRow]:
-        """The tasks that run here and that other nodes keep."""
+        """The tasks that run here and that only others keep."""
         return [task for task in self.tasks if task.is_guest]
 
     @property
     def shown_counts(self) -> dict[str, int]:
         """How many tasks that this node keeps or runs are in each state."""
         counts = dict(self.task_counts)
-        counts["leased"] = counts.get("leased", 0) + len(self.guests)
+        counts["running"] = counts.get("running", 0) + len(self.guests)
         return counts
 
     def verdict(self, member: MemberRow) -> EventRow | None:
@@ -166,7 +170,9 @@ class Board:
         for member in self.members:
             self.member_counts[member.state] = self.member_counts.get(member.state, 0) + 1
         counts = mapping(view.get("task_counts"))
-        self.task_counts = {state: whole(counts, state) or 0 for state in TASK_STATES}
+        self.task_counts = {
+            state: whole(counts, _COUNTED.get(state, state)) or 0 for state in TASK_STATES
+        }
         self.tasks = self._read_tasks(view)
         self._note_past(mapping(view.get("node")))
 

@@ -34,7 +34,7 @@ TASK_FIELDS: Final[Fields[TaskRow]] = {
     "id": lambda t: t.id,
     "state": lambda t: t.state,
     "node": lambda t: t.owner,
-    "keeper": lambda t: t.keeper,
+    "origin": lambda t: t.origin,
     "queue": lambda t: t.queue,
     "exit": lambda t: "" if t.exit_code is None else str(t.exit_code),
     "command": lambda t: t.command,
@@ -51,7 +51,7 @@ EVENT_FIELDS: Final[Fields[EventRow]] = {
 }
 
 MEMBER_WORDS: Final = {"state": ("alive", "suspect", "dead", "left")}
-TASK_WORDS: Final = {"state": ("ready", "leased", "done", "failed", "cancelled")}
+TASK_WORDS: Final = {"state": ("scheduled", "ready", "running", "done", "failed", "cancelled")}
 EVENT_WORDS: Final = {"kind": tuple(kind.value for kind in EventKind)}
 """Fields that hold one of a few words."""
 

@@ -23,7 +23,6 @@ from mesh.tui.palette import (
     YELLOW,
     Mark,
 )
-from mesh.tui.pane import fill
 
 _QUIT: Final = (("q  Ctrl-C", "quit; the node stays"),)
 _QUIT_JOINED: Final = (
@@ -58,8 +57,9 @@ _MEMBERS: Final = (
 )
 
 _TASKS: Final = (
+    ("scheduled", "not due yet"),
     ("ready", "waits for a slot"),
-    ("leased", "runs; see NODE"),
+    ("running", "see NODE"),
     ("done", "ended well"),
     ("failed", "see EXIT, or open it"),
     ("cancelled", "called off"),
@@ -76,12 +76,12 @@ _LEFT_CELLS: Final = 44
 
 @dataclass(frozen=True, slots=True)
 class HelpPane:
-    """One page, in two columns where they fit; it does not scroll."""
+    """One page, in two columns where they fit."""
 
     is_joined: bool = False
 
-    def render(self, width: int, height: int) -> list[Line]:
-        """Draw."""
+    def lines(self, width: int) -> list[Line]:
+        """Return all its lines."""
         keys: list[Line] = [
             [Segment(fit(keys, 12), KEY), Segment(meaning)]
             for keys, meaning in (*(_QUIT_JOINED if self.is_joined else _QUIT), *_KEYS)
@@ -90,7 +90,7 @@ class HelpPane:
         keys += [[Segment(fit(title, 12), COLUMN), Segment(text)] for title, text in _COLUMNS]
         signs: list[Line] = [[Segment("members", BOLD)]]
         signs += [_legend(MEMBER_MARKS[state], state, meaning) for state, meaning in _MEMBERS]
-        signs += [_legend(BUSIEST, "busiest", "by slots or load"), []]
+        signs += [_legend(BUSIEST, "busiest", "by slots or load")]
         signs += [[Segment("tasks", BOLD)]]
         signs += [_legend(TASK_MARKS[state], state, meaning) for state, meaning in _TASKS]
         signs += [[], [Segment(f"this node: 0 is best, {HEALTH_MAX} worst", BOLD)]]
@@ -98,12 +98,11 @@ class HelpPane:
             [Segment(fit(word, 12), style), Segment(meaning)] for word, style, meaning in _HEALTH
         ]
         if width < _LEFT_CELLS + 30:
-            return fill([*keys, [], *signs], width, height)
-        lines = [
+            return [*keys, [], *signs]
+        return [
             [*fit_line(left, _LEFT_CELLS), *right]
             for left, right in zip_longest(keys, signs, fillvalue=list[Segment]())
         ]
-        return fill(lines, width, height)
 
 
 def _legend(mark: Mark, state: str, meaning: str) -> Line:

@@ -51,6 +51,7 @@ class Look:
         has_cursor: whether a row is marked; a picture has none.
         opened: the key of the row of the focused pane whose page is open, "" when none is.
         scroll: how far that page is scrolled.
+        help_scroll: how far the help is.
         is_typing: whether keys go into the filter line.
     """
 
@@ -65,6 +66,7 @@ class Look:
     is_typing: bool = False
     is_paused: bool = False
     is_help: bool = False
+    help_scroll: int = 0
 
     @property
     def takes_quit(self) -> bool:
@@ -74,10 +76,10 @@ class Look:
     def press(self, key: str, ground: Ground) -> Look:
         """Return the look after `key`; one that means nothing here changes nothing.
 
-        Any key closes the help.
+        Any key closes the help, but those that scroll it where it does not fit.
         """
         if self.is_help:
-            return replace(self, is_help=False)
+            return self._on_help(key, ground)
         if self.is_typing:
             return self._typed(key)
         if key == "?":
@@ -140,6 +142,13 @@ class Look:
         if to_line is None:
             return self
         return replace(self, scroll=min(max(to_line, 0), ground.scroll_max))
+
+    def _on_help(self, key: str, ground: Ground) -> Look:
+        scroll = min(self.help_scroll, ground.scroll_max)
+        to_line = _target(key, scroll, ground.scroll_page, ground.scroll_max)
+        if not ground.scroll_max or to_line is None:
+            return replace(self, is_help=False, help_scroll=0)
+        return replace(self, help_scroll=min(max(to_line, 0), ground.scroll_max))
 
     def _typed(self, key: str) -> Look:
         text = self.filters[self.focus]

@@ -142,11 +142,11 @@ def _load(member: MemberRow) -> Line:
 
 
 def _runs(board: Board, member: MemberRow) -> list[Line]:
-    runs = [task for task in board.tasks if task.state == "leased" and task.owner == member.name]
+    runs = [task for task in board.tasks if task.state == "running" and task.owner == member.name]
     if not runs or not member.is_living:
         return []
     lines = heading(f"what runs there ({len(runs)} of the tasks that this node knows)")
-    mark = TASK_MARKS["leased"]
+    mark = TASK_MARKS["running"]
     for task in runs[:_RUNS_MAX]:
         age = format_duration(board.at - task.started) if task.started else "-"
         lines.append(

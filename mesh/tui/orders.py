@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from mesh.core.load import LOAD_MAX
 from mesh.core.order import natural
 from mesh.tui.rows import MemberRow, TaskRow
 
@@ -50,12 +51,20 @@ class Order(Generic[Row]):
         return [*(row for _, row in valued), *without]
 
 
+def _load(member: MemberRow) -> tuple[float, float] | None:
+    """Return a member's load; of those that are busier than can be told, the fuller one is the busier."""
+    if not member.is_living or member.load is None:
+        return None
+    is_untold = member.load >= LOAD_MAX
+    return member.load, (member.slot_ratio or 0.0) if is_untold else 0.0
+
+
 MEMBER_ORDERS: Final[tuple[Order[MemberRow], ...]] = (
     Order(name="state", column="STATE"),
     Order(
         name="load",
         column="LOAD",
-        value=lambda m, _at: m.load if m.is_living else None,
+        value=lambda m, _at: _load(m),
         is_descending=True,
     ),
     Order(

@@ -44,16 +44,18 @@ MEMBER_MARKS: Final[dict[str, Mark]] = {
 }
 
 TASK_MARKS: Final[dict[str, Mark]] = {
+    "scheduled": Mark("◇", BLUE),
     "ready": Mark("◌", YELLOW),
-    "leased": Mark("▸", CYAN),
+    "running": Mark("▸", CYAN),
     "done": Mark("✓", GREEN),
     "failed": Mark("✗", RED_BOLD),
     "cancelled": Mark("⊘", MAGENTA),
 }
 
 TASK_BLOCKS: Final[dict[str, str]] = {
+    "scheduled": "┄",
     "ready": "░",
-    "leased": "▒",
+    "running": "▒",
     "done": "█",
     "failed": "▓",
     "cancelled": "─",
@@ -98,6 +100,8 @@ ASCII: Final = str.maketrans(
         "✗": "x",
         "○": "o",
         "◌": "o",
+        "◇": ".",
+        "┄": ",",
         "▸": ">",
         "✓": "+",
         "⊘": "/",

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from mesh.tui.cells import clean
+from mesh.tui.cells import TEXT_CHARS_MAX, clean
 
 Json: TypeAlias = Mapping[str, object]
 
@@ -21,10 +21,10 @@ _NUMBER_MAX: Final = 1e19
 """Unix time in ns and every signed 64-bit integer lie below it; what does not is no value."""
 
 
-def text(source: Json, key: str) -> str:
+def text(source: Json, key: str, chars_max: int = TEXT_CHARS_MAX) -> str:
     """Return the cleaned text at `key`, "" when there is none."""
     value = source.get(key)
-    return clean(value) if isinstance(value, str) else ""
+    return clean(value, chars_max) if isinstance(value, str) else ""
 
 
 def number(source: Json, key: str) -> float | None:
@@ -63,9 +63,10 @@ def command_text(argv: object) -> str:
     return " ".join(words)
 
 
-def texts(value: object, count_max: int = 32) -> tuple[str, ...]:
+def texts(value: object, count_max: int = 32, chars_max: int = TEXT_CHARS_MAX) -> tuple[str, ...]:
     """Return the cleaned texts of a list, at most `count_max`; what is no text is left out."""
-    return tuple(clean(item) for item in listing(value)[:count_max] if isinstance(item, str))
+    items = listing(value)[:count_max]
+    return tuple(clean(item, chars_max) for item in items if isinstance(item, str))
 
 
 def prose(source: Json, key: str, lines_max: int = 200) -> tuple[str, ...]:

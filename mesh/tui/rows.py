@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from mesh.tasks.words import state_word, stretch
 from mesh.tui.cells import clean
 from mesh.tui.reading import Json, command_text, listing, mapping, number, text, texts, whole
-from mesh.tasks.words import stretch
 
 _LABELS_MAX: Final = 12
+_SAID_CHARS_MAX: Final = 1_000
+"""What an event tells: more than the widest screen has room for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,28 +117,28 @@ class MemberRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRow:
-    """One task: kept by this node, or running on it."""
+    """One task: kept by this node as one of its voters, or running on it.
+
+    `state` is the word that people use: what is leased runs.
+    """
 
     id: str
     state: str
     queue: str
     owner: str
-    keeper: str
+    origin: str  # the node that took it in
     attempt: int | None
     created: float | None
     started: float | None
     ended: float | None
     lost: float | None
-    """When its last attempt was taken back; None when it was not."""
+    """When its last attempt ended or was taken back; None while it runs, or when there was none."""
 
     exit_code: int | None
-    note: str  # what it waits for, why it failed, or that nobody will take its result
+    note: str  # what it waits for, why it failed, or that it is frozen
     command: str
     is_guest: bool = False
-    """Whether another node keeps it, and this one runs it."""
-
-    is_keeper_gone: bool = False
-    """Whether that other node's session is over: then nobody else knows the task any more."""
+    """Whether only others keep it, and this one runs it."""
 
     source: Json = field(default_factory=dict, repr=False, compare=False)
 
@@ -147,10 +149,10 @@ class TaskRow:
         attempts = listing(source.get("attempts"))
         return cls(
             id=text(source, "id"),
-            state=text(source, "state"),
+            state=state_word(text(source, "state")),
             queue=text(source, "queue"),
             owner=text(source, "owner"),
-            keeper=text(source, "keeper"),
+            origin=text(source, "keeper"),
             attempt=whole(source, "attempt"),
             created=number(source, "created"),
             started=number(source, "started"),
@@ -164,24 +166,23 @@ class TaskRow:
 
     @classmethod
     def read_running(cls, source: Json, here: str) -> TaskRow:
-        """Make a row from one of a view's `running`: another node keeps it, this one runs it."""
-        is_gone = source.get("is_orphan") is True
+        """Make a row from one of a view's `running`: others keep it, this one runs it."""
+        is_frozen = source.get("is_frozen") is True
         return cls(
             id=text(source, "id"),
-            state="leased",
+            state="running",
             queue="",
             owner=here,
-            keeper=text(source, "keeper"),
+            origin="",
             attempt=whole(source, "attempt"),
             created=None,
             started=number(source, "since"),
             ended=None,
             lost=None,
             exit_code=None,
-            note="its keeper is gone: nobody takes the result" if is_gone else "",
+            note="frozen: whether its lease lives is in doubt" if is_frozen else "",
             command=command_text(source.get("argv")),
             is_guest=True,
-            is_keeper_gone=is_gone,
             source=source,
         )
 
@@ -213,12 +214,14 @@ class TaskRow:
 
     @property
     def rank(self) -> tuple[int, float, str]:
-        """Where it stands among all: what runs, then what waits, the next to run first, then what is over."""
-        if self.state == "leased":
+        """Where it stands among all: what runs, what waits, the next to run first, what is not due, what is over."""
+        if self.state == "running":
             return 0, -(self.started or 0.0), self.id
         if self.state == "ready":
             return 1, self.created or 0.0, self.id
-        return 2, -(self.ended or self.started or self.created or 0.0), self.id
+        if self.state == "scheduled":
+            return 2, number(self.source, "not_before") or 0.0, self.id
+        return 3, -(self.ended or self.started or self.created or 0.0), self.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,10 +255,10 @@ class EventRow:
             kind=text(source, "kind"),
             member=text(source, "member"),
             member_id=text(source, "member_id"),
-            state=text(source, "state"),
+            state=state_word(text(source, "state")),
             cause=text(source, "cause"),
-            detail=text(source, "detail"),
-            evidence=texts(source.get("evidence")),
+            detail=text(source, "detail", _SAID_CHARS_MAX),
+            evidence=texts(source.get("evidence"), chars_max=_SAID_CHARS_MAX),
             task_id=text(source, "task_id"),
             accusers=_accusers(source),
             key=key,
@@ -275,7 +278,8 @@ class EventRow:
     def is_routine(self) -> bool:
         """Say whether this is a task going its way: the tasks' own pane shows that."""
         is_lost = self.state == "ready" and self.cause not in {"", "first"}
-        return self.kind == "task" and self.state in {"ready", "leased", "done"} and not is_lost
+        is_usual = self.state in {"scheduled", "ready", "running", "done"}
+        return self.kind == "task" and is_usual and not is_lost
 
 
 def _accusers(event: Json) -> tuple[str, ...]:

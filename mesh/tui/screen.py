@@ -7,6 +7,7 @@ panes, or the user wants it so, the focused one has it all. A page of details li
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from functools import cached_property
@@ -71,13 +72,13 @@ class Screen:
         focus = self.look.focus
         pane = self._panes[focus]
         page = self._details
-        lines = len(page.lines) if page else 0
+        over = self._help if self.look.is_help else page.lines if page else []
         ground = Ground(
             keys=pane.keys,
             page=pane.page(self._heights[focus]),
             is_rolling=pane.is_rolling,
             scroll_page=self._alone,
-            scroll_max=max(0, lines - self._alone),
+            scroll_max=max(0, len(over) - self._alone),
         )
         return self.look.press(key, ground)
 
@@ -103,6 +104,10 @@ class Screen:
         return Details.open(
             self.board, self.look.focus, self.look.opened, self.width - 4, self.zone
         )
+
+    @cached_property
+    def _help(self) -> list[Line]:
+        return HelpPane(self.is_joined).lines(self.width - 4)
 
     @property
     def _inner(self) -> int:
@@ -136,9 +141,9 @@ class Screen:
     def _body(self) -> list[Line]:
         width = self.width
         if self.look.is_help:
-            return self._over("help", "", HelpPane(self.is_joined).render(width - 4, self._alone))
+            return self._page("help", self._help, self.look.help_scroll)
         if self._details:
-            return self._page(self._details)
+            return self._page(self._details.title, self._details.lines, self.look.scroll)
         if self._is_alone:
             return [*self._pane(self.look.focus, width), bottom(width)]
         top = self._pane(MEMBERS, width)
@@ -151,18 +156,15 @@ class Screen:
         events = self._pane(EVENTS, width - left + 1, is_first=False)
         return [*top, *side_by_side(tasks, events), bottom(width, left)]
 
-    def _page(self, page: Details) -> list[Line]:
+    def _page(self, title: str, lines: Sequence[Line], scroll: int) -> list[Line]:
         height = self._alone
-        first = min(self.look.scroll, max(0, len(page.lines) - height))
-        seen = fill(page.lines[first : first + height], self.width - 4, height)
-        where = position(len(page.lines), height, first) and (
-            f"line {first + 1}-{min(first + height, len(page.lines))} of {len(page.lines)}"
+        first = min(scroll, max(0, len(lines) - height))
+        seen = fill(list(lines[first : first + height]), self.width - 4, height)
+        where = position(len(lines), height, first) and (
+            f"line {first + 1}-{min(first + height, len(lines))} of {len(lines)}"
         )
-        return self._over(page.title, where, seen)
-
-    def _over(self, title: str, note: str, lines: list[Line]) -> list[Line]:
         edge = Edge(self.width, is_focused=True)
-        return [*framed(title, note, lines, edge), bottom(self.width)]
+        return [*framed(title, where, seen, edge), bottom(self.width)]
 
     def _pane(self, index: int, width: int, *, is_first: bool = True) -> list[Line]:
         pane, height = self._panes[index], self._heights[index]

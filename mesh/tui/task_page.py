@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from mesh.core.time import format_duration
+from mesh.tasks.words import attempt_end, attempt_reason
 from mesh.tui.board import Board
 from mesh.tui.cells import Line, fit
 from mesh.tui.events_pane import clock
@@ -16,7 +17,6 @@ from mesh.tui.pages import facts, happenings, heading, paragraph, plain
 from mesh.tui.palette import BOLD, COLUMN, DIM, PLAIN, RED, TASK_MARKS, UNKNOWN
 from mesh.tui.reading import Json, listing, mapping, number, prose, text, whole
 from mesh.tui.rows import TaskRow
-from mesh.tasks.words import attempt_reason
 
 _NODE_CELLS_MAX: Final = 16
 _TAILS: Final = {"stdout_tail": "output", "stderr_tail": "errors"}
@@ -52,7 +52,7 @@ def _state(board: Board, task: TaskRow) -> Line:
         line.append(Segment(f"  exit {task.exit_code}", RED if task.exit_code else PLAIN))
     lasting_s = task.lasting_s(board.at)
     if lasting_s is not None:
-        verb = "took" if task.is_over else "runs for" if task.state == "leased" else "waits for"
+        verb = "took" if task.is_over else "runs for" if task.state == "running" else "waits for"
         line.append(Segment(f"  {verb} {format_duration(lasting_s)}", DIM))
     if task.owner:
         line.append(Segment(f"  on {task.owner}", DIM))
@@ -76,12 +76,9 @@ def _attempts(board: Board, task: TaskRow, zone: tzinfo | None) -> list[Line]:
 
 def _who_knows(task: TaskRow) -> str:
     """Return why no attempts are listed."""
-    keeper = task.keeper or "its keeper"
-    if task.state == "ready":
-        return "none yet"
-    if task.is_keeper_gone:
-        return f"{keeper} kept the record of them, and is gone; cancel finds the task no more"
-    return f"{keeper} knows them: it keeps the task"
+    if task.is_guest:
+        return f"its voters know them: mesh task {task.id}"
+    return "none yet"
 
 
 def _attempt(board: Board, attempt: Json, place: tuple[int, int], zone: tzinfo | None) -> Line:
@@ -90,7 +87,7 @@ def _attempt(board: Board, attempt: Json, place: tuple[int, int], zone: tzinfo |
     started, ended = number(attempt, "started"), number(attempt, "ended")
     took = format_duration((ended or board.at) - started) if started else "-"
     exit_code, error = whole(attempt, "exit_code"), text(attempt, "error")
-    end = "runs" if ended is None else "cut off" if exit_code is None else f"exit {exit_code}"
+    end = attempt_end(is_over=ended is not None, end=text(attempt, "end"), exit_code=exit_code)
     style = PLAIN if not ended or exit_code == 0 else RED
     began = clock(started, zone) if started else "-"
     return [
@@ -118,11 +115,8 @@ def _output(task: TaskRow, width: int) -> list[Line]:
 
 def _where_output_is(task: TaskRow, result: Json) -> str:
     """Return how to see what the page does not show of the output, "" when there is nothing to see."""
-    if task.is_keeper_gone:
-        return ""
-    where = f"at {task.keeper}, " if task.is_guest else ""
-    if task.state == "leased":
-        return f"{where}mesh task {task.id} --output follows what it writes"
+    if task.state == "running":
+        return f"mesh task {task.id} --output follows what it writes"
     total = whole(result, "output_bytes")
     if not total:
         return ""
@@ -147,10 +141,13 @@ def _pairs(task: TaskRow, zone: tzinfo | None) -> list[tuple[str, Line]]:
     return [
         ("queue", plain(task.queue)),
         ("key", plain(text(source, "key"))),
-        ("keeper", plain(task.keeper)),
+        ("origin", plain(task.origin)),
         ("home", plain(text(source, "home"))),
+        ("retry of", plain(text(source, "retry_of") or "-")),
         ("created", at(task.created)),
+        ("not before", at(number(source, "not_before"))),
         ("started", at(task.started)),
         ("ended", at(task.ended)),
         ("attempts", plain(task.attempt)),
+        ("retries left", plain(whole(source, "retries_left"))),
     ]

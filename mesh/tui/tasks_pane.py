@@ -102,26 +102,24 @@ def _has_others(board: Board) -> bool:
 
 
 def _whose(board: Board) -> str:
-    """Say how many of the tasks this node keeps, and for whom it runs the others."""
+    """Say how many of the tasks this node keeps, and how many it runs beside these."""
     guests = board.guests
     kept, listed = sum(board.task_counts.values()), len(board.tasks) - len(guests)
     latest = f", the latest {listed} listed" if listed < kept else ""
     own = f"{kept} kept here{latest}"
     if not guests:
         return own
-    keepers = sorted({task.keeper for task in guests})
-    whom = keepers[0] if len(keepers) == 1 else f"{len(keepers)} others"
-    if not kept:
-        return f"{len(guests)} run here, kept by {whom}"
-    return f"{own}, {len(guests)} run here for {whom}"
+    return f"{own}, {len(guests)} run here" if kept else f"{len(guests)} run here, kept by others"
 
 
 def counts_line(counts: Mapping[str, int], width: int) -> Line:
-    """Return each state's count, and a bar of their shares."""
+    """Return each state's count, and a bar of their shares; what is scheduled only where there is some."""
     line: Line = []
     for state in TASK_STATES:
         mark = TASK_MARKS[state]
         count = counts.get(state, 0)
+        if state == "scheduled" and not count:
+            continue  # rare, and the line is full
         style = mark.style if count else DIM
         line += [Segment(f"{mark.symbol} {count}", style), Segment(f" {state}   ", DIM)]
     cells = min(60, width - max(_COUNTS_CELLS, sum(len(piece.text) for piece in line)))
@@ -160,9 +158,9 @@ def _columns(at: float) -> list[Column[TaskRow]]:
         ),
         Column(title="EXIT", cell=_exit, width_min=4, rank=4, align="right"),
         Column(
-            title="KEEPER",
-            cell=_keeper,
-            text=lambda t: t.keeper + " (gone)" * t.is_keeper_gone,
+            title="ORIGIN",
+            cell=_origin,
+            text=lambda t: t.origin,
             width_min=8,
             width_max=16,
             rank=5,
@@ -194,9 +192,8 @@ def _owner(task: TaskRow, width: int) -> Line:
     return [Segment(fit_middle(task.owner or "-", width), _tone(task))]
 
 
-def _keeper(task: TaskRow, width: int) -> Line:
-    gone = " (gone)" if task.is_keeper_gone else ""
-    return [Segment(fit_middle(task.keeper or "-", width - len(gone)) + gone, DIM)]
+def _origin(task: TaskRow, width: int) -> Line:
+    return [Segment(fit_middle(task.origin or "-", width), DIM)]
 
 
 def _attempt(task: TaskRow, width: int) -> Line:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from mesh.tasks.words import state_word
 from mesh.tui.board import TASK_STATES
 from mesh.tui.filters import MEMBER_FIELDS, MEMBER_WORDS, TASK_FIELDS, TASK_WORDS, matching, slip
 from mesh.tui.orders import MEMBER_ORDERS, TASK_ORDERS
 from mesh.tui.rows import MemberRow, TaskRow
 from mesh.wire.records import State
-from mesh.work.keeping.task import TaskState
+from mesh.wire.task_messages import TaskState
 from tests.unit.tui.boards import AT, member_json, task_json
 
 MEMBERS = [
@@ -58,9 +59,9 @@ def test_tasks_are_found_by_node_exit_code_and_command() -> None:
     ("line", "said"),
     [
         ("/foo:bar", ""),  # no word before the colon
-        ("x foo:bar", "no field foo: id, state, node, keeper, queue, exit, command, note"),
-        ("!state:waiting", "no state waiting: ready, leased, done, failed, cancelled"),
-        ("state:lea node:n7 10.0.0.1:80", ""),
+        ("x foo:bar", "no field foo: id, state, node, origin, queue, exit, command, note"),
+        ("!state:waiting", "no state waiting: scheduled, ready, running, done, failed, cancelled"),
+        ("state:run node:n7 10.0.0.1:80", ""),
         ("state:", ""),
     ],
 )
@@ -72,7 +73,8 @@ def test_words_of_fields_are_those_of_the_mesh() -> None:
     assert MEMBER_WORDS["state"] == tuple(
         state.word for state in State if state is not State.FORGOTTEN
     )
-    assert TASK_WORDS["state"] == TASK_STATES == tuple(state.value for state in TaskState)
+    assert TASK_WORDS["state"] == TASK_STATES
+    assert set(TASK_STATES) == {state_word(state.word) for state in TaskState}
 
 
 @pytest.mark.parametrize(
@@ -119,3 +121,12 @@ def test_tasks_sort_by_the_time_that_they_show_and_by_owner() -> None:
         "waits",
         "odd",
     ]
+
+
+def test_members_that_are_busier_than_can_be_told_sort_by_their_slots() -> None:
+    rows = [
+        MemberRow.read(member_json(number, load=load, used=used))
+        for number, (load, used) in enumerate([(2.55, 1), (0.1, 4), (2.55, 3), (0.1, 0)], 1)
+    ]
+    found = next(o for o in MEMBER_ORDERS if o.name == "load").arrange(rows, AT, is_reversed=False)
+    assert [m.name for m in found] == ["n3", "n1", "n2", "n4"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from tests.unit.tui.boards import (
     AT,
     after,
     board_of,
+    event_json,
     lines_of,
     member_json,
     small_board,
@@ -32,9 +35,9 @@ SMALL_80X24 = """\
 │ n1 (me)      ● alive        1m00s 127.0.0.1:7946      - ▮▯▯▯ 1/4 ▮▯▯▯▯   20% │
 │ n2 ▲ busiest ● alive        2m00s 127.0.0.1:7947 0.50ms ▮▮▮▮ 4/4 ▮▮▮▮▮  130% │
 ├─ tasks ─ 43 kept here, the latest 3 listed ──────────────────────────────────┤
-│ ◌ 1 ready   ▸ 1 leased   ✓ 41 done   ✗ 0 failed   ⊘ 0 cancelled   ░▒████████ │
+│ ◌ 1 ready   ▸ 1 running   ✓ 41 done   ✗ 0 failed   ⊘ 0 cancelled   ░▒███████ │
 │ ID           STATE       NODE     ATTEMPT   TIME COMMAND                     │
-│ k3j5m7p9q0r1 ▸ leased    n2             2  1m00s gzip -9 'a file'            │
+│ k3j5m7p9q0r1 ▸ running   n2             2  1m00s gzip -9 'a file'            │
 │ k3j5m7p9q0r2 ◌ ready     -              1  1m30s gzip -9 'a file'  no slot … │
 │ k3j5m7p9q0r3 ✓ done      n2             1    45s gzip -9 'a file'            │
 │                                                                              │
@@ -62,9 +65,9 @@ SMALL_200X60_TOP = """\
 │ n1 (me)       ● alive         1m00s  127.0.0.1:7946       -  ▮▯▯▯ 1/4  ▮▮▯▯▯▯▯▯   20%  general    default  0000000000000001  0.1.0    zone=eu                                                        │
 │ n2 ▲ busiest  ● alive         2m00s  127.0.0.1:7947  0.50ms  ▮▮▮▮ 4/4  ▮▮▮▮▮▮▮▮  130%  general    default  0000000000000002  0.1.0    zone=eu                                                        │
 ├─ tasks ─ 43 kept here, the latest 3 listed ────────────────────────────────────────────────────────────────┬─ events ─ 4 ────────────────────────────────────────────────────────────────────────────┤
-│ ◌ 1 ready   ▸ 1 leased   ✓ 41 done   ✗ 0 failed   ⊘ 0 cancelled   ░▒██████████████████████████████████████ │ 07:59:40 ✗ n1 saw n3 dead (silent)  no ack for 3.2 s                                    │
-│ ID            STATE        NODE      ATTEMPT    TIME  EXIT  KEEPER    COMMAND                              │ 07:59:36 ◐ n1 suspects n3  no ack for 3.2 s                                             │
-│ k3j5m7p9q0r1  ▸ leased     n2              2   1m00s     -  n1        gzip -9 'a file'                     │ 07:58:21 + n1 met n3                                                                    │
+│ ◌ 1 ready   ▸ 1 running   ✓ 41 done   ✗ 0 failed   ⊘ 0 cancelled   ░▒█████████████████████████████████████ │ 07:59:40 ✗ n1 saw n3 dead (silent)  no ack for 3.2 s                                    │
+│ ID            STATE        NODE      ATTEMPT    TIME  EXIT  ORIGIN    COMMAND                              │ 07:59:36 ◐ n1 suspects n3  no ack for 3.2 s                                             │
+│ k3j5m7p9q0r1  ▸ running    n2              2   1m00s     -  n1        gzip -9 'a file'                     │ 07:58:21 + n1 met n3                                                                    │
 │ k3j5m7p9q0r2  ◌ ready      -               1   1m30s     -  n1        gzip -9 'a file'  no slot is free    │ 07:58:20 + n1 met n2                                                                    │
 """
 
@@ -177,6 +180,37 @@ def test_help_fits_the_smallest_screen_that_is_usual() -> None:
     assert not any("…" in line for line in lines)
     assert any("any key closes it" in line for line in lines)
     assert any("overloaded" in line for line in lines)
+
+
+def test_help_that_does_not_fit_scrolls_and_any_other_key_closes_it() -> None:
+    look = Look(is_help=True)
+    seen = []
+    for _ in range(40):
+        screen = Screen(small_board(), 80, 12, look, UTC)
+        seen += lines_of(screen)
+        look = screen.press("down")
+    assert look.is_help
+    for said in ("quit; the node stays", "any key closes it", "overloaded", "line 1-"):
+        assert any(said in line for line in seen)
+    assert Screen(small_board(), 80, 12, look, UTC).press("x") == Look()
+    assert Screen(small_board(), 80, 24, Look(is_help=True), UTC).press("down") == Look()
+
+
+def test_what_an_event_tells_is_as_wide_as_there_is_room_for() -> None:
+    detail = "x" * 300 + " end"
+    board = small_board()
+    board.fold({"event": event_json("warn", "", 1, detail=detail)})
+    look = after(board, "3", "z")
+    assert any("x end" in line for line in text_of(board, 400, 24, look))
+
+
+def test_scheduled_tasks_are_counted_where_there_are_some() -> None:
+    tasks = [task_json("later", "scheduled", started=None, not_before=AT + 60, owner=None)]
+    board = board_of([], tasks=tasks, task_counts={"scheduled": 1})
+    text = "\n".join(text_of(board, 120, 24))
+    assert "◇ 1 scheduled   ◌ 0 ready" in text
+    assert "◇ scheduled  - " in text
+    assert "scheduled" not in "\n".join(text_of(small_board(), 120, 24))
 
 
 def test_screen_that_is_joined_to_its_node_says_what_ctrl_c_does() -> None:

@@ -40,10 +40,23 @@ def test_page_says_where_the_rest_of_the_output_is(task: dict[str, object], said
     assert f"│ {said} " in page(board, "2", "enter")
 
 
-def test_output_of_a_task_that_another_keeps_is_asked_for_there() -> None:
-    board = board_of([member_json(1)], running=[guest("b"), guest("c", is_orphan=True)])
-    assert "at n2, mesh task b --output follows what it writes" in page(board, "2", "enter")
-    assert "--output" not in page(board, "2", "down", "enter")
+def test_task_that_only_others_keep_says_who_knows_more_and_whether_it_is_frozen() -> None:
+    board = board_of([member_json(1)], running=[guest("b"), guest("c", is_frozen=True)])
+    first = page(board, "2", "enter")
+    assert "mesh task b --output follows what it writes" in first
+    assert "its voters know them: mesh task b" in first
+    assert "frozen" not in first
+    assert "frozen: whether its lease lives is in doubt" in page(board, "2", "down", "enter")
+
+
+def test_attempt_that_was_let_go_is_told_from_one_that_was_cut_off() -> None:
+    attempts = [
+        {"number": 1, "node": "n3", "cause": "first", "started": AT - 60, "ended": AT - 30, "end": "released"},
+        {"number": 2, "node": "n2", "cause": "released", "started": AT - 29, "ended": AT - 9, "end": "lost"},
+    ]  # fmt: skip
+    text = page(board_of([], tasks=[task_json("t1", "ready", attempts=attempts)]), "2", "enter")
+    assert "let go        first run" in text
+    assert "cut off       the node before let it go" in text
 
 
 def test_task_that_was_taken_back_waits_since_then() -> None:
@@ -55,18 +68,24 @@ def test_task_that_was_taken_back_waits_since_then() -> None:
 
 
 def guest(name: str, **changes: object) -> dict[str, object]:
-    return {"id": name, "attempt": 1, "keeper": "n2", "since": AT - 3, "argv": ["true"]} | changes
+    return {
+        "id": name,
+        "attempt": 1,
+        "is_frozen": False,
+        "since": AT - 3,
+        "argv": ["true"],
+    } | changes
 
 
 @pytest.mark.parametrize(
     ("tasks", "running", "said"),
     [
         ([task_json("a", "done")], [], "─ tasks ─ 1 kept here ─"),
-        ([], [guest("b"), guest("c")], "─ tasks ─ 2 run here, kept by n2 ─"),
+        ([], [guest("b"), guest("c")], "─ tasks ─ 2 run here, kept by others ─"),
         (
             [task_json("a", "done")],
-            [guest("b"), guest("c", keeper="n3")],
-            "─ tasks ─ 1 kept here, 2 run here for 2 others ─",
+            [guest("b"), guest("c")],
+            "─ tasks ─ 1 kept here, 2 run here ─",
         ),
         ([], [], "none kept or run here: mesh tasks lists all, mesh submit -- CMD adds one"),
     ],
@@ -88,14 +107,3 @@ def test_more_tasks_than_are_listed_are_said() -> None:
     assert "of 20: 700 kept here, the latest 20 listed ─" in text
     board = board_of(rows, tasks=tasks, task_counts={"done": 20})
     assert "of 20 kept here ─" in "\n".join(text_of(board, 80, 24))
-
-
-def test_task_whose_keeper_is_gone_says_that_nobody_knows_it_any_more() -> None:
-    board = board_of([member_json(1)], running=[guest("b", is_orphan=True), guest("c")])
-    rows = text_of(board, 260, 24)
-    assert "n2 (gone)" in next(line for line in rows if "▸ leased" in line and " b " in line)
-    assert "(gone)" not in next(line for line in rows if "▸ leased" in line and " c " in line)
-    text = page(board, "2", "enter")
-    assert "its keeper is gone: nobody takes the result" in text
-    assert "n2 kept the record of them, and is gone" in text
-    assert "n2 knows them: it keeps the task" in page(board, "2", "down", "enter")
