@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import Final
 
 from mesh.errors import ConfigError
@@ -46,6 +45,8 @@ def moment(flag: str) -> Callable[[str], float]:
 
 
 def _moment(text: str) -> float:
+    from datetime import datetime, timedelta
+
     if _UNIX_TIME.fullmatch(text):
         return float(text.removeprefix("@"))
     if not _TIME_OF_DAY.fullmatch(text):
