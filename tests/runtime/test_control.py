@@ -17,7 +17,7 @@ import pytest
 import trio
 import trio.testing
 
-from mesh.client import Client, default_data_dir
+from mesh.client import Client, default_data_dir, default_data_dirs
 from mesh.errors import (
     CommandRefused,
     ConfigError,
@@ -211,10 +211,16 @@ async def test_bytes_that_are_no_frame_close_their_connection_only(tmp_path: Pat
         await bad.aclose()
 
 
-async def test_a_long_request_is_for_submit_only(tmp_path: Path) -> None:
+async def test_a_long_request_is_for_those_that_submit_only(tmp_path: Path) -> None:
     async with desk(tmp_path):
         with Client(tmp_path) as client, pytest.raises(ConfigError, match="at most 1048576"):
             await in_thread(client.call, "echo", data=b"x" * 2_000_000)
+        for name in ("submit", "submit_many"):
+            with (
+                Client(tmp_path) as client,
+                pytest.raises(ConfigError, match="a request is one of"),
+            ):
+                await in_thread(client.call, name, data=b"x" * 2_000_000)
         with Client(tmp_path) as client, pytest.raises(ConfigError, match="at most 4194304"):
             client.call("submit", data=b"x" * 5_000_000)
 
@@ -366,6 +372,8 @@ def test_the_default_directory_follows_the_environment(monkeypatch: pytest.Monke
     monkeypatch.setenv("XDG_DATA_HOME", "/b")
     monkeypatch.setenv("HOME", "/c")
     assert default_data_dir() == Path("/a")
+    monkeypatch.setenv("MESH_DATA", "/a:/z")
+    assert default_data_dirs() == (Path("/a"), Path("/z"))
     monkeypatch.delenv("MESH_DATA")
     assert default_data_dir() == Path("/b/mesh")
     monkeypatch.delenv("XDG_DATA_HOME")
