@@ -10,6 +10,10 @@ exit is reported exactly once, after all output.
 
 A command is guarded from the moment it has started, where the node has a guardian. One that cannot
 be is killed, and reported as this host's fault.
+
+A run has deadlines, known before it starts and moved while it goes on: it is frozen at one, and killed at the
+other. The guardian keeps them, and freezes for this node as well: two who stop and continue the same processes
+would not know whose turn it is. Without one a timer here does both, for as long as this process runs.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import IO, Final, TypeAlias, assert_never
 
 import trio
@@ -35,7 +40,11 @@ from mesh.core.effects import (
     ThawProcess,
 )
 from mesh.core.process import ProcessEvent, ProcessExit, ProcessOutput
+from mesh.guardian import link
+from mesh.runtime.clock import Clock, system_clock
+from mesh.runtime.deadlines import NEVER, Deadlines, Keeper
 from mesh.runtime.guard import Guard
+from mesh.runtime.holding import Tree
 from mesh.runtime.spawn import CANNOT_RUN, SpawnError, spawn
 
 PIECE_BYTES_MAX: Final = 65_536
@@ -44,6 +53,9 @@ LINGER_S: Final = 1.0
 
 END_POLL_S: Final = 0.05
 """How often a process is looked at that the system cannot watch for us."""
+
+COMING_MAX: Final = 1024
+"""Runs whose deadlines are kept before they start; each starts at once, so that there are never more than a few."""
 
 _UNGUARDED: Final = "the command could not be guarded on this host, and was killed"
 
@@ -57,17 +69,19 @@ class _Run:
     run_id: int
     process: subprocess.Popen[bytes]
     may_read: dict[int, trio.Event]
+    tree: Tree
+    keeper: Keeper
+    deadlines: Deadlines
     has_ended: trio.Event = field(default_factory=trio.Event)
     ended_at: float = math.inf
-    is_stopping: bool = False
+    is_stopping: trio.Event = field(default_factory=trio.Event)
     is_reaped: bool = False
     is_refused: bool = False
 
     def kill(self, number: signal.Signals) -> None:
         """Signal the whole group. Its id cannot be another's while the leader is not reaped."""
         if not self.is_reaped:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.process.pid, number)
+            self.tree.signal(number)
 
     def close_pipes(self) -> None:
         """Read no more. Harmless when repeated."""
@@ -77,14 +91,26 @@ class _Run:
 
 
 class Executor:
-    """Carries out `StartProcess`, `ReadOutput` and `StopProcess` in the nursery that it is given."""
+    """Carries out what is asked of processes, in the nursery that it is given."""
 
-    def __init__(self, nursery: trio.Nursery, report: Report, guard: Guard | None = None) -> None:
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        report: Report,
+        guard: Guard | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.counters = {"frozen_runs": 0, "thawed_runs": 0, "killed_runs": 0}
+        """What was done to runs for the sake of their deadlines, here or by the guardian."""
+
         self._nursery = nursery
+        self._clock = clock or system_clock(lambda _: None)
         self._report = report
         self._guard = guard or Guard(None, lambda _: None)
         self._guard.on_refused = self.refuse
+        self._guard.on_held = self._note_held
         self._runs: dict[int, _Run] = {}
+        self._coming: dict[int, Deadlines] = {}
 
     @property
     def running(self) -> int:
@@ -100,13 +126,18 @@ class Executor:
                 self.read(run_id, stream)
             case StopProcess(run_id, grace_s):
                 self.stop(run_id, grace_s)
-            case GuardProcess() | FreezeProcess() | ThawProcess():
-                raise NotImplementedError
+            case GuardProcess(run_id, freeze_at, kill_at):
+                self.guard(run_id, Deadlines(freeze_at, kill_at))
+            case FreezeProcess(run_id):
+                self.hold(run_id, is_held=True)
+            case ThawProcess(run_id):
+                self.hold(run_id, is_held=False)
             case _:
                 assert_never(effect)
 
     def start(self, effect: StartProcess) -> None:
         """Start a command. What comes of it, a failure to start too, is reported."""
+        deadlines = self._coming.pop(effect.run_id, NEVER)
         try:
             process = spawn(effect.argv, effect.env, effect.cwd)
         except SpawnError as error:
@@ -117,12 +148,17 @@ class Executor:
         except Exception as error:  # noqa: BLE001 - a command that cannot be started costs nobody else
             self._report(ProcessExit(effect.run_id, CANNOT_RUN, _bug_text(effect.argv, error)))
             return
-        run = _Run(effect.run_id, process, {1: trio.Event(), 2: trio.Event()})
+        tree = Tree(process.pid)
+        keeper = Keeper(tree, self._clock, partial(self._note_held, run_id=effect.run_id))
+        may_read = {1: trio.Event(), 2: trio.Event()}
+        run = _Run(effect.run_id, process, may_read, tree, keeper, deadlines)
         for ready in run.may_read.values():
             ready.set()
         self._runs[effect.run_id] = run
-        if not self._guard.watch(effect.run_id, process.pid):
+        if not self._guard.watch(effect.run_id, process.pid, *deadlines):
             self.refuse(effect.run_id)
+        elif not self._guard.keeps_deadlines:
+            keeper.move(deadlines, is_held=False)
         self._nursery.start_soon(self._run, run)
 
     def read(self, run_id: int, stream: int) -> None:
@@ -131,14 +167,31 @@ class Executor:
         if run is not None:
             run.may_read[stream].set()
 
+    def guard(self, run_id: int, deadlines: Deadlines) -> None:
+        """Give a run its deadlines, before it starts or anew; one that was frozen goes on if they are later."""
+        run = self._runs.get(run_id)
+        if run is not None:
+            run.deadlines = deadlines
+            self._hold(run, is_held=False)
+            return
+        self._coming[run_id] = deadlines
+        if len(self._coming) > COMING_MAX:
+            del self._coming[next(iter(self._coming))]
+
+    def hold(self, run_id: int, *, is_held: bool) -> None:
+        """Freeze a run at once, or let it go on until its own deadline; nothing happens if the run has ended."""
+        run = self._runs.get(run_id)
+        if run is not None:
+            self._hold(run, is_held=is_held)
+
     def stop(self, run_id: int, grace_s: float) -> None:
         """End a run's process group: SIGTERM, and SIGKILL when `grace_s` is over. May be repeated."""
         run = self._runs.get(run_id)
         if run is None:
             return
-        run.is_stopping = True
+        run.is_stopping.set()
         if grace_s <= 0:
-            run.kill(signal.SIGKILL)
+            self._end(run)
             return
         run.kill(signal.SIGTERM)
         self._nursery.start_soon(self._kill_later, run, grace_s)
@@ -147,7 +200,8 @@ class Executor:
         """End a run that nobody guards: it could outlive this node."""
         run = self._runs.get(run_id)
         if run is not None:
-            run.is_refused = run.is_stopping = True
+            run.is_refused = True
+            run.is_stopping.set()
             run.kill(signal.SIGKILL)
 
     def kill_all(self) -> None:
@@ -161,6 +215,27 @@ class Executor:
             run.close_pipes()
         self._runs.clear()
 
+    def _hold(self, run: _Run, *, is_held: bool) -> None:
+        if self._guard.keeps_deadlines:
+            freeze_at, kill_at = run.deadlines
+            self._guard.move(run.run_id, 0.0 if is_held else freeze_at, kill_at)
+        else:
+            run.keeper.move(run.deadlines, is_held=is_held)
+
+    def _end(self, run: _Run) -> None:
+        """Kill a run at once: its group, and what has left that where nobody else would find it."""
+        if self._guard.keeps_deadlines:
+            run.kill(signal.SIGKILL)
+        elif not run.is_reaped:
+            run.tree.kill()
+
+    def _note_held(self, kind: int, run_id: int) -> None:
+        name = {link.FROZEN: "frozen", link.THAWED: "thawed", link.KILLED: "killed"}[kind]
+        self.counters[f"{name}_runs"] += 1
+        run = self._runs.get(run_id)
+        if run is not None and kind == link.KILLED:
+            run.is_stopping.set()  # nobody need take what it has said
+
     async def _kill_later(self, run: _Run, grace_s: float) -> None:
         with trio.move_on_after(grace_s):
             await run.has_ended.wait()
@@ -173,6 +248,7 @@ class Executor:
         try:
             await self._see_through(run)
         except Exception as error:  # noqa: BLE001 - one command's misfortune is nobody else's
+            run.keeper.end()
             run.kill(signal.SIGKILL)
             error_text = _bug_text((f"process {run.process.pid}",), error)
             run.close_pipes()
@@ -190,7 +266,10 @@ class Executor:
             for stream, pipe in ((1, process.stdout), (2, process.stderr)):
                 assert pipe is not None
                 nursery.start_soon(self._read, run, stream, pipe)
+            if not self._guard.keeps_deadlines:
+                nursery.start_soon(run.keeper.run)
             await _wait_for_end(process)
+            run.keeper.end()
             run.kill(signal.SIGKILL)
             process.wait()  # it is a zombie by now: returns at once
             run.is_reaped = True
@@ -230,9 +309,9 @@ class Executor:
 
 async def _give_up_when_stopped(run: _Run, scope: trio.CancelScope) -> None:
     await run.has_ended.wait()
-    if run.is_stopping:
-        await trio.sleep(LINGER_S)
-        scope.cancel()
+    await run.is_stopping.wait()  # it may be said after the end: by a guardian that has killed it
+    await trio.sleep(LINGER_S)
+    scope.cancel()
 
 
 async def _read_piece(run: _Run, fd: int) -> bytes:

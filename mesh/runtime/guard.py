@@ -1,12 +1,12 @@
 """What a node does with its guardian, if it has one: at its start, for each run, and when that has died.
 
-Runs have no deadlines yet, as there are no leases: the guardian's part is to end them with their node.
-No obituary is handed to it either, as nobody would know what to do with one: so it sends none.
+It freezes and kills runs at their deadlines, and ends all of them with their node. Where there is none, the
+executor keeps the deadlines itself. No obituary is handed to it, as nobody would know what to do with one: so it
+sends none.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import socket
 from collections.abc import Callable, Collection
@@ -29,12 +29,20 @@ class Guard:
         self.on_refused: Callable[[int], None] = lambda _: None
         """Told of a run that the guardian does not take; the executor sets it."""
 
+        self.on_held: Callable[[int, int], None] = lambda _kind, _run_id: None
+        """Told that the guardian has frozen, thawed or killed a run (as in the link); the executor sets it."""
+
         self._guardian = None if sock is None else Guardian(sock, self._heed)
         self._forwarded: list[int] = []
         self._say = say
         self._is_cleared = trio.Event()
 
-    def watch(self, run_id: int, pid: int) -> bool:
+    @property
+    def keeps_deadlines(self) -> bool:
+        """Say whether there is somebody who freezes and kills runs on time, whatever becomes of this process."""
+        return self._guardian is not None
+
+    def watch(self, run_id: int, pid: int, freeze_at: float, kill_at: float) -> bool:
         """Have a run guarded whose process has just been started; False if it cannot be."""
         if self._guardian is None:
             return True
@@ -44,8 +52,13 @@ class Guard:
             return False
         if start is None:
             return False
-        self._guardian.watch(run_id, pid, start, math.inf, math.inf)
+        self._guardian.watch(run_id, pid, start, freeze_at, kill_at)
         return True
+
+    def move(self, run_id: int, freeze_at: float, kill_at: float) -> None:
+        """Move a run's deadlines; 0 is at once, and a later `freeze_at` thaws what was frozen."""
+        if self._guardian is not None:
+            self._guardian.move(run_id, freeze_at, kill_at)
 
     def done(self, run_id: int) -> None:
         """Say that a run's process is reaped; the guardian kills what it left behind."""
@@ -105,6 +118,8 @@ class Guard:
             self.on_refused(answer.run_id)
         elif answer.kind == link.FORWARDED:
             self._forwarded.append(answer.run_id)
+        else:
+            self.on_held(answer.kind, answer.run_id)
 
     def _tell(self, cleared: Cleared) -> None:
         if cleared.killed:
