@@ -23,12 +23,13 @@ STALL_S_MAX: Final = 1.0
 
 
 class Disks:
-    """The stores of all hosts."""
+    """The stores of all hosts. `watchers` see each commit when it is stored, told or not."""
 
     def __init__(
         self, loop: Loop, rng: random.Random, on_committed: Callable[[tuple[Host, int, int]], None]
     ) -> None:
         """`on_committed` gets the host, its session, and the number of the last commit that is stored."""
+        self.watchers: list[Callable[[Host, Commit], None]] = []
         self._loop = loop
         self._rng = rng
         self._on_committed = on_committed
@@ -46,7 +47,7 @@ class Disks:
         self._waiting.pop(host, None)
         _, group = self._under_way.pop(host, (0, []))
         if group and self._rng.random() < 0.5:
-            _store(host, group)
+            self._store(host, group)
 
     def _begin(self, host: Host) -> None:
         group = self._waiting.pop(host)
@@ -62,15 +63,16 @@ class Disks:
         if not group or of_session != session:
             return
         del self._under_way[host]
-        _store(host, group)
+        self._store(host, group)
         if host in self._waiting:
             self._begin(host)
         self._on_committed((host, session, group[-1].number))
 
-
-def _store(host: Host, group: list[Commit]) -> None:
-    for effect in group:
-        for key in effect.forget:
-            host.records.pop(key, None)
-        host.records.update((record.key, record) for record in effect.records)
-        host.numbers.update(effect.numbers)
+    def _store(self, host: Host, group: list[Commit]) -> None:
+        for effect in group:
+            for key in effect.forget:
+                host.records.pop(key, None)
+            host.records.update((record.key, record) for record in effect.records)
+            host.numbers.update(effect.numbers)
+            for watcher in self.watchers:
+                watcher(host, effect)

@@ -131,6 +131,7 @@ class Host:
         "is_deaf",
         "is_paused",
         "is_powered",
+        "is_suspended",
         "node",
         "node_id",
         "numbers",
@@ -160,6 +161,7 @@ class Host:
         self.session = 0
         self.started_s = 0.0
         self.is_paused = False
+        self.is_suspended = False
         self.is_deaf = False
         self.is_powered = True
         self.inbox: deque[tuple[Callable[[Any], None], Any]] = deque()

@@ -140,7 +140,7 @@ class Nemesis:
         for host in victims:
             self._world.crash(host, power=fault.kind is not FaultKind.POWER)
             if fault.kind is FaultKind.DISK:
-                self._world.lose_disk(host)
+                host.lose_disk()
             elif fault.kind is FaultKind.ROLL_BACK:
                 host.roll_back(_CLOCK_SET_BACK_S)
 
@@ -248,7 +248,7 @@ class Nemesis:
 
     def _clock(self, fault: Fault, hosts: list[Host]) -> Undo | None:
         for host in hosts:
-            host.clock.set_rate(self._world.loop.now_s, 1.0 + fault.amount)
+            self._world.set_clock_rate(host, 1.0 + fault.amount)
         return _nothing
 
     def _early(self, _fault: Fault, hosts: list[Host]) -> Undo | None:

@@ -9,7 +9,6 @@ Source: a cooperative simulation of unmodified nodes follows madsim and TigerBee
 from __future__ import annotations
 
 import ipaddress
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TextIO, assert_never
@@ -23,9 +22,10 @@ from mesh.core.rng import stream
 from mesh.errors import LocalProtocolError, TransportError
 from mesh.node.commands import Command
 from mesh.sim.census import Census
+from mesh.sim.datagrams import Datagrams
 from mesh.sim.disks import Disks
 from mesh.sim.exchanges import Exchanges
-from mesh.sim.host import INBOX_DATAGRAMS_MAX, Clock, Host, HostSpec, NodeFactory, SimNode
+from mesh.sim.host import Clock, Host, HostSpec, NodeFactory, SimNode
 from mesh.sim.lifelines import SimLifelines
 from mesh.sim.loop import Loop
 from mesh.sim.network import Network
@@ -39,7 +39,6 @@ _RESOLVE_S: Final = 0.001
 # Plain numbers: an enum's pack and compare would cost more than the rest of a record.
 _DATAGRAM: Final = int(Kind.DATAGRAM)
 _TIMEOUT: Final = int(Kind.TIMEOUT)
-_SEND: Final = int(Kind.SEND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +99,16 @@ class World:
             self.loop, network, self._by_address.get, self._on_request, self._on_line
         )
         self.refusals = Refusals(self.loop, network, self._on_line)
-        self._disks = Disks(self.loop, stream(seed, "disks"), self._on_committed)
-        self._runs = Runs(self.loop, workload, self._on_process)
+        self._datagrams = Datagrams(
+            self.loop,
+            network,
+            self._by_address.get,
+            self._on_datagram,
+            refusals=self.refusals,
+            trace=self.trace,
+        )
+        self.disks = Disks(self.loop, stream(seed, "disks"), self._on_committed)
+        self.runs = Runs(self.loop, workload, self._on_process)
         self._wakes = Wakes(self.loop, self.hosts, self._on_deadline)
 
     def add_host(self, spec: HostSpec, clock: Clock | None = None) -> Host:
@@ -122,7 +129,7 @@ class World:
             self._by_address[spec.address] = host
         now_s = self.loop.now_s
         host.session += 1
-        host.is_paused = host.is_deaf = False
+        host.is_paused = host.is_suspended = host.is_deaf = False
         host.is_powered = True
         host.started_s = now_s
         host.wake_s = None
@@ -137,28 +144,38 @@ class World:
     def crash(self, host: Host, *, power: bool = True) -> None:
         """End the process at once; memory is lost, the disk kept. Without power, nothing refuses either."""
         host.node = None
-        self._disks.crash(host)
+        self.disks.crash(host)
+        self.runs.end_session(host)
         ended, host.session = host.session, host.session + 1
-        host.is_paused = host.is_deaf = False
+        host.is_paused = host.is_suspended = host.is_deaf = False
         host.is_powered = power
         self.lifelines.end_session(host, ended, is_told=power)
         host.exchanges.clear()
-        waiting = [item for item in host.inbox if item[0] != self._receive]
-        host.inbox = deque(waiting)  # datagrams that were taken go unread, and nobody hears of it
+        self._datagrams.drop_unread(host)
         self._empty_inbox(host)
 
-    def lose_disk(self, host: Host) -> None:
-        """Lose what the disk held: the next boot is a new node."""
-        host.lose_disk()
+    def pause(self, host: Host, *, is_whole: bool = False) -> None:
+        """Stop the node in its tracks (SIGSTOP): its clock and guardian go on, its socket fills up.
 
-    def pause(self, host: Host) -> None:
-        """Stop the node in its tracks (SIGSTOP); its clock runs on, its socket fills up."""
+        `is_whole`: the machine stands still, with all that runs on it; only its clock goes on.
+        """
         host.is_paused = host.node is not None
+        if is_whole and host.is_paused:
+            host.is_suspended = True
+            self.runs.suspend(host)
+
+    def set_clock_rate(self, host: Host, rate: float) -> None:
+        """Let a host's clock run at another rate from now on."""
+        host.clock.set_rate(self.loop.now_s, rate)
+        self.runs.rearm(host)
 
     def resume(self, host: Host, *, timers_first: bool = False) -> None:
-        """Let a paused node go on: what waited in its sockets comes at once, before or after its timers."""
+        """Let a paused node, or host, go on: what waited in its sockets comes at once, before or after its timers."""
         if not host.is_paused:
             return
+        if host.is_suspended:
+            host.is_suspended = False
+            self.runs.go_on(host)
         host.is_paused = False
         host.wake_s = None
         if timers_first:
@@ -187,7 +204,7 @@ class World:
     def inject(self, host: Host, source: Address, data: bytes, *, as_request: bool = False) -> None:
         """Hand bytes to a host as if they had come from `source`, by stream or by datagram."""
         if not as_request:
-            self._receive((source, host.spec.address, data, self.network.era))
+            self._datagrams.receive((source, host.spec.address, data, self.network.era))
         elif host.node is not None and host.takes_messages:
             self._on_request(host, source, data)
 
@@ -209,26 +226,14 @@ class World:
 
     # Inputs
 
-    def _receive(self, packet: tuple[Address, Address, bytes, int]) -> None:
-        source, to, data, era = packet
-        host = self._by_address.get(to)
-        if host is None or era != self.network.era:
-            return
-        if host.node is None:
-            self.refusals.refuse(self._by_address.get(source), host, to)
-            return
-        if not host.takes_messages:
-            if host.datagrams_waiting >= INBOX_DATAGRAMS_MAX:
-                host.traffic.datagrams_lost_in_inbox += 1
-                return
-            host.datagrams_waiting += 1
-            host.inbox.append((self._receive, packet))
-            return
+    def _on_datagram(self, host: Host, source: Address, data: bytes) -> None:
+        node = host.node
+        assert node is not None
         now_s = self.loop.now_s
         self.acting = host
         host.traffic.datagrams_received += 1
         self.trace.record(now_s, host.index, _DATAGRAM, data)
-        self._carry_out(host, host.node.handle_datagram(host.clock.read(now_s), source, data))
+        self._carry_out(host, node.handle_datagram(host.clock.read(now_s), source, data))
 
     def _on_request(self, host: Host, source: Address, data: bytes) -> bytes:
         node = host.node
@@ -311,7 +316,7 @@ class World:
     def _carry_out(self, host: Host, effects: list[fx.Effect]) -> None:
         for effect in effects:
             if type(effect) is fx.SendDatagram:
-                self._send(host, effect)
+                self._datagrams.send(host, effect)
             else:
                 self._act(host, effect)
                 if host.node is None:  # stopped
@@ -320,26 +325,11 @@ class World:
             host.node.check_invariants()
         self._wakes.arm(host)
 
-    def _send(self, host: Host, effect: fx.SendDatagram) -> None:
-        now_s = self.loop.now_s
-        to, data = effect.to, effect.data
-        host.traffic.datagrams_sent += 1
-        host.traffic.datagram_bytes_sent += len(data)
-        self.trace.record(now_s, host.index, _SEND, data)
-        target = self._by_address.get(to)
-        if target is not None and target.is_powered:
-            packet = (host.spec.address, to, data, self.network.era)
-            arrivals = self.network.datagram_arrivals(now_s, host.index, target.index)
-            for arrival_s in arrivals:
-                self.loop.schedule(arrival_s, self._receive, packet)
-            if not arrivals and self.network.rejects(host.index, target.index):
-                self.refusals.reject(host, target, to)
-
     def _act(self, host: Host, effect: fx.Effect) -> None:
         now_s = self.loop.now_s
         match effect:
             case fx.SendDatagram():
-                self._send(host, effect)
+                self._datagrams.send(host, effect)
             case fx.StartExchange():
                 self.trace.record(now_s, host.index, Kind.ASK, effect.data)
                 self._exchanges.start(host, effect)
@@ -369,7 +359,7 @@ class World:
             ):
                 if not isinstance(effect, fx.ReadOutput):
                     self._note(host, Kind.RUN, effect)
-                self._runs.carry_out(host, effect)
+                self.runs.carry_out(host, effect)
             case fx.TaskChanged():
                 pass  # nobody watches here
             case fx.Stop():
@@ -392,7 +382,7 @@ class World:
     def _keep(self, host: Host, effect: fx.Persist | fx.Commit | fx.Remember) -> None:
         if isinstance(effect, fx.Commit):
             self._note(host, Kind.COMMIT, effect)
-            self._disks.commit(host, effect)
+            self.disks.commit(host, effect)
         elif isinstance(effect, fx.Remember):
             self._note(host, Kind.PERSIST, effect)
             host.snapshot = effect

@@ -194,7 +194,7 @@ def test_a_new_disk_under_the_name_of_a_forgotten_member_is_a_new_member(stage: 
     old_id = victim.node_id
     stage.forget(others[0], victim)
     stage.wait(others, victim, "not listed", 2 * SWIM.sync_interval_s)
-    stage.world.lose_disk(victim)
+    victim.lose_disk()
     stage.fleet.boot(victim)
     stage.wait(others, victim, "alive", 60.0)
     assert victim.node_id != old_id

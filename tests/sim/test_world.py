@@ -9,23 +9,18 @@ from mesh.core.effects import (
     Answer,
     Emit,
     Persist,
-    ReadOutput,
     Resolve,
     SendDatagram,
     StartExchange,
-    StartProcess,
     Stop,
-    StopProcess,
     TaskChanged,
 )
 from mesh.core.events import Event, EventKind
-from mesh.core.process import ProcessExit, ProcessOutput
 from mesh.errors import LocalProtocolError, TransportError
 from mesh.node.commands import Leave
 from mesh.sim.host import INBOX_DATAGRAMS_MAX, Clock
 from mesh.sim.loop import Loop
 from mesh.sim.network import Conditions
-from mesh.sim.runs import Behaviour, Runs
 from mesh.sim.world import host_address
 from tests.sim.scripted_node import Stage
 
@@ -275,7 +270,7 @@ def test_who_loses_the_disk_is_a_new_node() -> None:
     stage = Stage(1)
     host = stage.world.hosts[0]
     stage.world.crash(host)
-    stage.world.lose_disk(host)
+    host.lose_disk()
     stage.world.boot(host)
     assert stage.nodes[0].config.node_id != stage.nodes[1].config.node_id
 
@@ -327,43 +322,6 @@ def test_invariants_are_checked_after_every_input_if_asked() -> None:
     stage.world.run_for(1.0)
     assert [node.checks for node in stage.nodes] == [2, 2]
     assert Stage(1).nodes[0].checks == 0
-
-
-def test_a_run_says_its_pieces_as_they_are_read_and_then_ends() -> None:
-    stage = Stage(1)
-    behaviour = Behaviour(1.0, 5, ((1, b"a"), (1, b"b")))
-    stage.world._runs._workload = lambda _host, _command: behaviour
-    node = stage.nodes[0]
-    stage.act(0, StartProcess(9, ("x",), {}, ""))
-    stage.world.run_for(5.0)
-    assert [event for _, event in node.of_kind("process")] == [ProcessOutput(9, 1, b"a")]
-    for _ in range(2):
-        stage.act(0, ReadOutput(9, 1))
-        stage.world.run_for(1.0)
-    assert [event for _, event in node.of_kind("process")][1:] == [
-        ProcessOutput(9, 1, b"b"),
-        ProcessExit(9, 5),
-    ]
-
-
-@pytest.mark.parametrize(("grace_s", "exit_code"), [(2.0, 143), (0.0, 137)])
-def test_a_run_that_is_stopped_ends_once_by_its_signal(grace_s: float, exit_code: int) -> None:
-    stage = Stage(1)
-    stage.act(0, StartProcess(9, ("x",), {}, ""))
-    stage.act(0, StopProcess(9, grace_s), StopProcess(9, grace_s))
-    stage.world.run_for(5.0)
-    assert [event for _, event in stage.nodes[0].of_kind("process")] == [ProcessExit(9, exit_code)]
-
-
-def test_a_crash_takes_the_runs_along() -> None:
-    stage = Stage(1)
-    stage.act(0, StartProcess(9, ("x",), {}, ""))
-    stage.world.crash(stage.world.hosts[0])
-    stage.world.boot(stage.world.hosts[0])
-    stage.world.run_for(5.0)
-    assert [node.of_kind("process") for node in stage.nodes] == [[], []]
-    assert isinstance(stage.world._runs, Runs)
-    assert stage.world._runs._runs == {}
 
 
 def test_lost_datagrams_are_counted() -> None:
