@@ -28,7 +28,6 @@ from mesh.cli.shown import Shown
 from mesh.cli.waiting import waiting_told
 from mesh.client import Client, Stream
 from mesh.errors import CommandRefused, ConfigError, MeshError, MeshUnreachable
-from mesh.tasks.words import attempt_reason
 
 EXIT_OUTPUT_LOST: Final = 1
 EXIT_MESH_FAILED: Final = 125
@@ -229,8 +228,7 @@ class Waiter:
         for before, after in pairwise(task["attempts"]):
             _say(
                 f"attempt {before['number']} on {before['node']} {_went(before)} and the task ran again "
-                f"on {after['node']} ({attempt_reason(after['cause'])}); the output above may begin with a part "
-                "of that attempt's"
+                f"on {after['node']}; the output above may begin with a part of that attempt's"
             )
 
 
@@ -243,7 +241,8 @@ def known_text(answer: dict[str, Any]) -> str:
 def _went(attempt: dict[str, Any]) -> str:
     if attempt["exit_code"] is not None:
         return f"ended with exit code {attempt['exit_code']}"
-    return "was let go" if attempt.get("end") == "released" else "was lost"
+    why = f" ({attempt['error']})" if attempt["error"] else ""
+    return ("was let go" if attempt.get("end") == "released" else "was lost") + why
 
 
 def _exit_code(task: dict[str, Any], *, is_own_cancel: bool) -> int:

@@ -111,7 +111,7 @@ def state(
     ]
     found = node.call("tasks")
     kept = sorted((t for t in found["tasks"] if t["id"] not in tasks), key=lambda t: str(t["id"]))
-    return {"members": members, "tasks": kept, "silent": found["silent"]}
+    return {"members": members, "tasks": kept}
 
 
 def accusations(node: NodeProcess, since_ns: int) -> list[dict[str, Any]]:

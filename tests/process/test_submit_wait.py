@@ -15,7 +15,8 @@ from typing import IO, TypeAlias
 import pytest
 
 from mesh.fleet.clearing import wait_until
-from mesh.fleet.fleet import Fleet
+from mesh.fleet.fleet import Fleet, NodeProcess
+from tests.process.voters import wait_voters
 
 Start: TypeAlias = Callable[..., subprocess.Popen[bytes]]
 
@@ -205,23 +206,62 @@ def test_node_that_goes_away_is_125(fleet: Fleet, start: Start) -> None:
     assert first_line(client.stdout) == b"on\n"
     node.kill()
     assert client.wait(END_TIMEOUT_S) == 125
-    said = read_all(client.stderr)
-    assert said.startswith(b"mesh: the local node went away")
-    assert b"submit it again" in said
+    said = read_all(client.stderr).decode()
+    assert said.startswith(f"mesh: the node in {node.data} was lost: task ")
+    assert said.endswith("\n")
+    assert "goes on without this command; see mesh task " in said
+
+
+def start_three(fleet: Fleet) -> NodeProcess:
+    """Start three nodes that all vote, and return the one that runs nothing."""
+    asked = fleet.start("a", slots=0)
+    for name in ("b", "c"):
+        fleet.start(name, slots=1)
+    fleet.wait_whole()
+    wait_voters(fleet, 3)
+    return asked
+
+
+def owner_of(asked: NodeProcess, task_id: str) -> str:
+    def owner() -> str | None:
+        task = asked.call("task", id=task_id)
+        return str(task["owner"]) if task["state"] == "leased" else None
+
+    return wait_until(owner, END_TIMEOUT_S, lambda: AssertionError("nobody runs it"))
 
 
 def test_attempt_that_was_lost_is_told_after_the_second_one(fleet: Fleet, start: Start) -> None:
-    keeper = fleet.start("a", slots=0)
-    fleet.start("b", slots=1)
+    asked = start_three(fleet)
     command = ("sh", "-c", "echo begun; sleep 2; echo ended")
-    client = start("submit", "--wait", "--data", str(keeper.data), "--", *command)
+    client = start("submit", "--wait", "--id", "t", "--data", str(asked.data), "--", *command)
     assert first_line(client.stdout) == b"begun\n"
-    fleet.start("c", slots=1)
-    fleet.nodes["b"].kill()
+    owner = owner_of(asked, "t")
+    fleet.nodes[owner].kill()
     assert client.wait(END_TIMEOUT_S) == 0
     assert read_all(client.stdout) == b"begun\nended\n"
     said = read_all(client.stderr).decode()
-    assert "attempt 1 on b was lost (crash) and the task ran again on c" in said
+    other = "c" if owner == "b" else "b"
+    assert f"attempt 1 on {owner} was lost ({owner} " in said
+    assert f"and the task ran again on {other}; " in said
+
+
+def test_waiting_goes_on_at_the_next_node_when_the_one_that_took_the_task_is_killed(
+    fleet: Fleet, start: Start
+) -> None:
+    asked = start_three(fleet)
+    command = ("sh", "-c", "echo begun; echo on >&2; sleep 3; echo ended; exit 9")
+    nodes = [fleet.nodes[name] for name in "abc"]
+    data = [word for node in nodes for word in ("--data", str(node.data))]
+    client = start("submit", "--wait", "--id", "t", *data, "--", *command)
+    assert first_line(client.stdout) == b"begun\n"
+    asked.kill()
+    assert client.wait(END_TIMEOUT_S) == 9
+    assert read_all(client.stdout) == b"ended\n"
+    said = read_all(client.stderr).decode().splitlines()
+    lost = f"mesh: the node in {asked.data} was lost while task t was not finished"
+    assert said == ["on", f"{lost}: going on with the one in {nodes[1].data}"]
+    task = nodes[1].call("task", id="t")
+    assert [attempt["exit_code"] for attempt in task["attempts"]] == [9]
 
 
 def first_line(stream: IO[bytes] | None) -> bytes:

@@ -58,7 +58,7 @@ def test_interrupt_says_what_ends_with_the_node_however_long_that_takes(home: Pa
         with Client(home / "d") as client:
             stubborn = ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]
             task_id = client.call("submit", argv=stubborn, cwd="/")["id"]
-        seat.read_until("▸ leased".encode())
+        seat.read_until("▸ running".encode())
         seat.press(b"\x03")
         assert seat.wait() == 0
         said = seat.shown.partition(LEAVE)[2].decode()

@@ -98,3 +98,31 @@ def test_wrong_usage_an_unknown_member_and_no_node_have_their_exit_codes(
     for wrong in ((), ("",), ("one", "two")):
         assert mesh("why", *wrong, *at(node)).returncode == 2
     assert mesh("why", "one", "--data", str(fleet.home / "nowhere")).returncode == 3
+
+
+def test_why_of_a_task_tells_what_it_waits_for_and_each_attempt(fleet: Fleet, mesh: Mesh) -> None:
+    node = fleet.start("one", slots=1)
+    node.call("submit", id="picky", argv=["true"], labels={"gpu": "yes"})
+    waiting = mesh("why", "picky", *at(node))
+    assert (waiting.returncode, waiting.stderr) == (0, "")
+    assert waiting.stdout.startswith("task picky is ready\n")
+    assert "what it waits for" in waiting.stdout
+    assert "A member that has label gpu=yes, has a slot (none now)." in waiting.stdout
+    node.call("cancel", id="picky")
+
+    node.call("submit", id="odd-1", argv=["sh", "-c", "exit 3"])
+    wait_until(
+        lambda: node.call("task", id="odd-1")["state"] == "failed" or None,
+        TIMEOUT_S,
+        lambda: AssertionError(node.call("task", id="odd-1")),
+    )
+    text = mesh("why", "odd", *at(node)).stdout
+    assert text.startswith("task odd-1 is failed on one\n")
+    assert "one took it in" in text
+    assert "attempt 1 began on one: first run" in text
+    assert "attempt 1 ended with exit code 3" in text
+    assert "mesh retry odd-1 submits it anew" in text
+    told = json.loads(mesh("why", "odd-1", "--json", *at(node)).stdout)
+    assert told["task"]["attempts"][0]["exit_code"] == 3
+    assert len(told["story"]) == 4
+    assert mesh("why", "one", *at(node)).stdout.startswith("one (")
