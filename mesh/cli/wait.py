@@ -55,6 +55,7 @@ class Waiter:
         self._request = request
         self._is_id_given = is_id_given
         self._place = 0
+        self._has_answered = False  # the node at this place
         self._is_sent = False
         self._is_taken = False
         self._is_refused = False  # the node that was asked last said no
@@ -90,7 +91,7 @@ class Waiter:
     def _end(self) -> dict[str, Any] | None:
         """Return the task's JSON after its end; None if no node is left to follow it through, and that was said."""
         while True:
-            node = self._nodes[self._place]
+            node, self._has_answered = self._nodes[self._place], False
             is_last = self._place + 1 == len(self._nodes)
             try:
                 return self._go_on_at(node)
@@ -99,7 +100,7 @@ class Waiter:
             except MeshUnreachable as error:
                 if is_last and not self._is_sent:
                     raise
-                why = f"the node in {node} was lost" if self._is_sent else str(error)
+                why = f"the node in {node} was lost" if self._has_answered else str(error)
             except MeshError as error:
                 why = str(error)
             if is_last:
@@ -130,6 +131,7 @@ class Waiter:
     def _go_on_at(self, node: Path) -> dict[str, Any]:
         """Submit the task at this node, or go on where the one before was lost; return its JSON after its end."""
         check_answers(node)
+        self._has_answered = True
         deadline = time.monotonic() + (RESUME_S if self._is_taken else 0.0)
         while True:
             self._received_bytes = 0
