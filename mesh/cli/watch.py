@@ -158,6 +158,7 @@ def show_status(options: argparse.Namespace) -> int:
                 ("node", f"{status['node_id']} (session {status['boot']})"),
                 ("mesh", status["mesh_id"] or "none yet"),
                 ("profile", status["profile"]),
+                ("voters", _voters(status["registers"])),
                 ("slots", f"{status['used']} of {status['slots']} in use"),
                 ("process", f"{status['pid']}, up for {format_duration(status['uptime_s'])}"),
                 ("data", status["data"]),
@@ -169,6 +170,19 @@ def show_status(options: argparse.Namespace) -> int:
         )
     )
     return 0
+
+
+def _voters(registers: dict[str, Any]) -> str:
+    """Return who keeps the mesh's records, and what to know of it."""
+    voters = registers["voters"]
+    if not voters:
+        return "none known yet"
+    notes = [f"roster {registers['epoch']}"]
+    if len(voters) == 2:
+        notes.append("two need each other: a third member makes any one dispensable")
+    if not registers["votes"]:
+        notes.append("this node has no vote")
+    return f"{', '.join(voters)} ({'; '.join(notes)})"
 
 
 def _traffic(counts: dict[str, int]) -> str:

@@ -35,6 +35,7 @@ from mesh.tui.palette import (
 
 _SPARKS_HEIGHT: Final = 20
 _GRAPHS_HEIGHT: Final = 40
+_ROOMY: Final = 110
 
 
 def header_height(height: int) -> int:
@@ -82,6 +83,9 @@ class Header:
             Segment(f"  {node.address}"),
         ]
         right = []
+        if node.voters == 2:
+            has_room = width > _ROOMY
+            right.append(Segment(f"2 voters{': they need each other' * has_room}  ", YELLOW))
         if node.phase != "member":
             right.append(Segment(f"{node.phase}  ", YELLOW))
         if node.since:

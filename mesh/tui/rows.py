@@ -32,6 +32,9 @@ class NodeRow:
     health: int | None
     """Lifeguard's health score: 0 is well, 8 the worst; None when the node does not tell."""
 
+    voters: int
+    """How many keep the mesh's records, as far as this node knows; 0: it knows of none."""
+
     @classmethod
     def read(cls, source: Json) -> NodeRow:
         """Make a row from a view's `node`."""
@@ -44,6 +47,7 @@ class NodeRow:
             since=number(source, "since"),
             pid=whole(source, "pid"),
             health=whole(source, "health"),
+            voters=len(listing(mapping(source.get("registers")).get("voters"))),
         )
 
 

@@ -14,10 +14,10 @@ def wait_voters(fleet: Fleet, count: int) -> None:
     """Wait until every node that runs has installed a roster of so many voters."""
 
     def rosters() -> list[dict[str, Any]]:
-        return [node.call("status")["roster"] for node in fleet.running()]
+        return [node.call("status")["registers"] for node in fleet.running()]
 
     def is_so() -> bool | None:
-        return all(len(roster["voters"]) == count for roster in rosters()) or None
+        return all(one["votes"] and len(one["voters"]) == count for one in rosters()) or None
 
     wait_until(
         is_so,

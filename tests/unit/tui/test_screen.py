@@ -23,6 +23,7 @@ from tests.unit.tui.boards import (
     small_board,
     task_json,
     text_of,
+    view_json,
 )
 
 SMALL_80X24 = """\
@@ -267,3 +268,18 @@ def test_load_is_told_in_per_cent_and_as_more_where_a_member_tells_no_more() -> 
     assert " >255%" in text
     assert "busiest n2 4/4 slots load >255%" in text
     assert "load 50%" in text
+
+
+def test_two_voters_that_need_each_other_are_told_of() -> None:
+    def first(width: int, *voters: str) -> str:
+        board = small_board()
+        view = view_json([member_json(1)])
+        node = view["node"]
+        assert isinstance(node, dict)
+        board.fold({"view": view | {"node": node | {"registers": {"voters": list(voters)}}}})
+        return text_of(board, width, 24)[0]
+
+    assert "  2 voters  up 2h14m" in first(80, "n1", "n2")
+    assert "  2 voters: they need each other  up 2h14m" in first(120, "n1", "n2")
+    for others in ((), ("n1",), ("n1", "n2", "n3")):
+        assert "voters" not in first(120, *others)
