@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -128,10 +129,7 @@ class LiveScreen:
 
 
 def merged(views: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the first view with the tasks of all of them, as if one node kept every task."""
-    counts: dict[str, int] = {}
-    for view in views:
-        for state, count in view["task_counts"].items():
-            counts[state] = counts.get(state, 0) + count
-    tasks = [task for view in views for task in view["tasks"]]
-    return {**views[0], "tasks": tasks, "task_counts": counts}
+    """Return the first view with the tasks of all of them, each once: as if one node voted on every task."""
+    tasks = {task["id"]: task for view in reversed(views) for task in view["tasks"]}
+    counts = dict(Counter(task["state"] for task in tasks.values()))
+    return {**views[0], "tasks": list(tasks.values()), "task_counts": counts}
