@@ -18,6 +18,11 @@ Task: TypeAlias = dict[str, Any]
 
 _COMMAND_CHARS: Final = 200
 _TOKEN_CHARS: Final = 12
+_ENDS: Final = {
+    "done": "it is done",
+    "failed": "it failed for good",
+    "cancelled": "it was cancelled",
+}
 
 
 def as_text(task: Task, observer: str, now: float) -> str:
@@ -126,7 +131,7 @@ def _happenings(task: Task, now: float) -> Iterator[tuple[str, str, list[str]]]:
         error = result.get("error", "")
         yield (
             when(now, task["ended"]),
-            f"it is {state_word(task['state'])}, for good",
+            _ENDS.get(task["state"], f"it is {task['state']}"),
             [error] if error and error not in known else [],
         )
 

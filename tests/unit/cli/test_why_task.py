@@ -127,7 +127,7 @@ def test_failed_task_says_why_and_what_can_be_done() -> None:
         result={"exit_code": None, "error": "3 attempts in a row were lost"},
     )
     text = as_text(failed, "n1", NOW)
-    assert "it is failed, for good" in text
+    assert "it failed for good" in text
     assert "· 3 attempts in a row were lost" in text
     assert text.endswith(
         "what can be done\n  mesh retry t1 submits it anew, under an id that follows from this one."
