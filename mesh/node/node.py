@@ -218,7 +218,6 @@ class Node:
             "refused_exchanges": self._exchanges.refused,
         }
         return build_view(
-            now,
             config=self.config,
             swim=self._swim,
             work=self._work,

@@ -32,7 +32,6 @@ class View:
 
 
 def build_view(
-    now: float,
     *,
     config: NodeConfig,
     swim: Swim,
@@ -41,7 +40,7 @@ def build_view(
     started_at: float,
     is_departing: bool,
 ) -> View:
-    """Return the view at `now`. O(members + tasks shown)."""
+    """Return the view as it is now. O(members + tasks shown)."""
     done = work.view()
     card = swim.identity.card
     mesh_id = swim.identity.mesh_id
