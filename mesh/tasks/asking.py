@@ -24,10 +24,10 @@ from mesh.tasks.commands import (
     CancelTask,
     GetTask,
     ListTasks,
+    Question,
     RetryTask,
     Submit,
     SubmitMany,
-    TaskCommand,
     WaitFor,
 )
 from mesh.tasks.form import of_value
@@ -65,7 +65,7 @@ class Asking:
     def __len__(self) -> int:
         return len(self._talks)
 
-    def handle_command(self, now: float, command: TaskCommand) -> list[Step]:
+    def handle_command(self, now: float, command: Question) -> list[Step]:
         """Take a client's command."""
         if isinstance(command, Abandon):
             number = self._by_command.get(command.command_id)

@@ -1,4 +1,4 @@
-"""What clients ask of tasks, at any node: each but `Abandon` and `Unfollow` is answered by exactly one `Answer`."""
+"""What clients ask of tasks, at any node: all but `Abandon` and `Unfollow` are answered by exactly one `Answer`."""
 
 from __future__ import annotations
 
@@ -94,11 +94,18 @@ class Abandon:
     command_id: int
 
 
+Question: TypeAlias = (
+    Submit | SubmitMany | GetTask | ListTasks | CancelTask | RetryTask | WaitFor | Abandon
+)
+"""What an answer is the end of."""
+
+
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """Let `watcher_id` have a task's output, attempt after attempt, from its first piece that is still held.
+    """Let a watcher follow a task's output, from the first piece of its last attempt that is still held.
 
-    Answer: `{"id": …}`. `TaskChanged` says when there is something to take.
+    Answer, once a majority was seen to hold the task: `{"id": …}`. Then `TaskChanged` says when there is something
+    to take. A watcher that takes nothing for a while is dropped, and told so.
     """
 
     command_id: int
@@ -108,20 +115,9 @@ class Follow:
 
 @dataclass(frozen=True, slots=True)
 class Unfollow:
-    """The watcher is gone. Not answered."""
+    """This watcher takes no more; harmless when there is none. Not answered."""
 
     watcher_id: int
 
 
-TaskCommand: TypeAlias = (
-    Submit
-    | SubmitMany
-    | GetTask
-    | ListTasks
-    | CancelTask
-    | RetryTask
-    | WaitFor
-    | Abandon
-    | Follow
-    | Unfollow
-)
+TaskCommand: TypeAlias = Question | Follow | Unfollow

@@ -47,3 +47,24 @@ class TasksConfig:
 
     tail_bytes_max: int = 4_096
     """The end of each stream that a task's result shows."""
+
+    output_bytes_max: int = 1_048_576
+    """Output held for one attempt that ran here; older output is dropped first."""
+
+    output_total_bytes_max: int = 67_108_864
+    """Output held for all of them together; that of the attempt that ended first is dropped first."""
+
+    output_keep_s: float = 600.0
+    """So long an attempt's output is held after its end, for whoever follows late."""
+
+    outputs_max: int = 4_096
+    """Attempts that have ended whose output is held."""
+
+    followers_max: int = 1_024
+    """Pairs of a node and an attempt here that it follows."""
+
+    watchers_max: int = 1_024
+    """Clients of this node that may follow tasks at once."""
+
+    watcher_stall_s: float = 30.0
+    """A watcher that takes nothing for so long is dropped: it holds up the command."""

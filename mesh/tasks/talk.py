@@ -103,21 +103,7 @@ class TaskTalk(Talk):
         return []
 
     def _body(self, value: Value | None) -> Body | str:
-        """Return the task that was seen, or what to say instead."""
-        if value is None:
-            return (
-                f"no task {self._task_id} is known: a majority of its voters has none; it was never submitted, "
-                "or was forgotten some time after its end"
-            )
-        try:
-            body = of_value(value)
-        except DecodeError as error:
-            return (
-                f"task {self._task_id} cannot be read by this version of Mesh: {error}; upgrade it"
-            )
-        if body.task_id != self._task_id:
-            return f"the record of task {self._task_id} is expected, found {body.task_id}'s"
-        return body
+        return read_task(self._task_id, value)
 
     def _late(self) -> list[Step]:
         return self.end(error=self._means.no_majority(self._key, self._timeout_s))
@@ -129,6 +115,22 @@ class TaskTalk(Talk):
         if isinstance(outcome, Seen | Chosen):
             return outcome.value
         return outcome.value
+
+
+def read_task(task_id: str, value: Value | None) -> Body | str:
+    """Return the task that was seen, or what to say instead."""
+    if value is None:
+        return (
+            f"no task {task_id} is known: a majority of its voters has none; it was never submitted, "
+            "or was forgotten some time after its end"
+        )
+    try:
+        body = of_value(value)
+    except DecodeError as error:
+        return f"task {task_id} cannot be read by this version of Mesh: {error}; upgrade it"
+    if body.task_id != task_id:
+        return f"the record of task {task_id} is expected, found {body.task_id}'s"
+    return body
 
 
 def refused_text(task_id: str, refused: Refused) -> str:

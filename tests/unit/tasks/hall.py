@@ -21,7 +21,7 @@ from mesh.registers.trust import Hold
 from mesh.registers.voter import Store, Voter
 from mesh.tasks.asking import Asking
 from mesh.tasks.body import Body, task_key
-from mesh.tasks.commands import TaskCommand
+from mesh.tasks.commands import Question
 from mesh.tasks.form import of_value
 from mesh.tasks.means import Means, Step
 from mesh.tasks.noticing import Noticing
@@ -160,7 +160,7 @@ class Desk:
         self.answers: dict[int, Answer] = {}
         self.sent: list[tuple[NodeId, object]] = []
 
-    def give(self, command: TaskCommand) -> Answer | None:
+    def give(self, command: Question) -> Answer | None:
         """Give a command, a moment after the last one; return its answer if it came at once."""
         self.hall.now += 0.001
         self._take(self.asking.handle_command(self.hall.now, command))

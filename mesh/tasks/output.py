@@ -1,0 +1,268 @@
+"""What the attempts that ran here wrote, held for whoever follows: at an owner, within limits.
+
+    ProcessOutput ──► held as a piece ──► Piece to followers that have room ──► ReadOutput: the command goes on
+                  └─► no room without what a follower has not got: pending, and the command waits
+
+A command waits for a follower that is behind, as it would before a slow terminal, and for none longer than
+`FOLLOW_SILENCE_S`: who is silent for so long is forgotten, and who gets on with nothing for so long is told so, and
+holds this attempt up no more. Without a follower nothing waits: the oldest pieces go.
+
+An attempt's output is held for a while after its end, so that who asks late gets it all. Where room is short, that
+of the attempt that ended first goes first.
+
+Source: our own.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from itertools import islice
+from typing import Final, TypeAlias
+
+from mesh.core.effects import ReadOutput
+from mesh.core.ids import NodeId
+from mesh.core.process import ProcessOutput
+from mesh.core.timers import Timers
+from mesh.errors import LocalProtocolError
+from mesh.tasks.config import TasksConfig
+from mesh.tasks.effects import Step
+from mesh.tasks.output_log import PIECE_BYTES, Follower, OutputLog
+from mesh.wire.task_messages import FOLLOW_SILENCE_S, Follow, FollowEnd, FollowReason
+
+TURNS_MAX: Final = 64
+"""Logs of others looked at to make room for one piece."""
+
+Key: TypeAlias = tuple[str, int]
+Place: TypeAlias = tuple[Key, NodeId]
+
+
+class Output:
+    """The output of all attempts of this session. Invariant: `held_bytes` is the sum over all, and within its limit."""
+
+    MESSAGES: Final = frozenset({Follow})
+
+    def __init__(self, is_member: Callable[[NodeId], bool], config: TasksConfig) -> None:
+        """Begin with nothing; `is_member` says who may follow."""
+        self._is_member = is_member
+        self._config = config
+        self._logs: dict[Key, OutputLog] = {}
+        self._by_run: dict[int, OutputLog] = {}  # that are open
+        self._ended: OrderedDict[Key, float] = OrderedDict()  # when, the first one first
+        self._turns: OrderedDict[Key, None] = OrderedDict()  # of open logs, to give up pieces
+        self._waiting: dict[Key, None] = {}  # that have pending output
+        self._silent: Timers[Place] = Timers()  # of every follower
+        self._behind: Timers[Place] = Timers()  # of those that lack something, and hold it up
+        self.held_bytes = 0
+        self.dropped_bytes = 0
+        """Dropped for want of room, with nobody having received it."""
+
+    # An attempt's life.
+
+    def open(self, task_id: str, attempt: int, run_id: int) -> None:
+        """Begin with an attempt: from now on it can be followed."""
+        log = OutputLog(task_id, attempt, run_id)
+        if log.key in self._logs:
+            raise LocalProtocolError(f"attempt {attempt} of task {task_id} has begun here before")
+        self._logs[log.key] = self._by_run[run_id] = log
+        self._turns[log.key] = None
+
+    def write(self, now: float, event: ProcessOutput) -> list[Step]:
+        """Hold what an attempt has written, and let it go on if it need not wait."""
+        log = self._by_run.get(event.run_id)
+        if log is None:
+            return [ReadOutput(event.run_id, event.stream)]
+        log.pending.append((event.stream, event.data))
+        self._waiting[log.key] = None
+        return self._release(now, log)
+
+    def close(self, now: float, run_id: int) -> list[Step]:
+        """Note that an attempt writes no more; what is pending is still held as soon as there is room."""
+        log = self._by_run.pop(run_id, None)
+        if log is None:
+            return []
+        log.is_closing = True
+        del self._turns[log.key]
+        self._ended[log.key] = now
+        steps = self._tell_end(log)
+        while len(self._ended) > self._config.outputs_max and self._drop_oldest(now):
+            pass
+        return steps
+
+    # Followers.
+
+    def handle_message(self, now: float, sender: NodeId, message: Follow) -> list[Step]:
+        """Take what a follower has, and send it what it may get."""
+        if not self._is_member(sender):
+            return []
+        log = self._logs.get((message.task_id, message.attempt))
+        if not message.pieces_max:
+            return [] if log is None else self._forget(now, log, sender)
+        if log is None:
+            return [_no_more(sender, message.task_id, message.attempt, 0, FollowReason.UNKNOWN)]
+        if message.from_seq > log.end:
+            return []  # it cannot have what was never written
+        follower = log.followers.get(sender)
+        if follower is None:
+            if len(self._silent) >= self._config.followers_max:
+                return [_no_more(sender, *log.key, log.end, FollowReason.CROWDED)]
+            follower = log.followers[sender] = Follower(message.from_seq, message.from_seq)
+        is_progress = log.hear(follower, message)
+        place = (log.key, sender)
+        self._silent.set(place, now + FOLLOW_SILENCE_S)
+        if is_progress:
+            self._behind.cancel(place)
+        self._note_behind(now, log)
+        return self._send(log, sender, follower) + self._release_all(now)
+
+    def handle_timeout(self, now: float) -> list[Step]:
+        """Forget who is silent, wait no more for who gets on with nothing, and drop what was kept long enough."""
+        steps: list[Step] = []
+        for key, node_id in self._silent.take_due(now):
+            steps += self._forget(now, self._logs[key], node_id)
+        for key, node_id in self._behind.take_due(now):
+            log = self._logs[key]
+            log.slow.add(node_id)
+            steps += self._forget(now, log, node_id)
+            steps.append(_no_more(node_id, *key, log.end, FollowReason.SLOW))
+        while self._ended and next(iter(self._ended.values())) + self._config.output_keep_s <= now:
+            self._drop_oldest(now)
+        return steps + self._release_all(now)
+
+    def next_timeout(self) -> float | None:
+        """Return when `handle_timeout` has something to do, or None."""
+        kept = next(iter(self._ended.values()), None)
+        dues = (
+            self._silent.next_deadline(),
+            self._behind.next_deadline(),
+            None if kept is None else kept + self._config.output_keep_s,
+        )
+        return min((due for due in dues if due is not None), default=None)
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if limits are passed, or somebody is remembered for nothing. O(pieces)."""
+        config = self._config
+        for log in self._logs.values():
+            log.check_invariants(config.output_bytes_max)
+        assert self.held_bytes == sum(log.held_bytes for log in self._logs.values())
+        assert self.held_bytes <= config.output_total_bytes_max
+        assert set(self._logs) == set(self._ended) | set(self._turns)
+        assert set(self._turns) == {log.key for log in self._by_run.values()}
+        assert set(self._waiting) == {key for key, log in self._logs.items() if log.pending}
+        assert set(self._silent) == {
+            (key, node_id) for key, log in self._logs.items() for node_id in log.followers
+        }
+        assert len(self._silent) <= config.followers_max
+        assert set(self._behind) <= set(self._silent)
+
+    # Inside.
+
+    def _release_all(self, now: float) -> list[Step]:
+        return [step for key in list(self._waiting) for step in self._release(now, self._logs[key])]
+
+    def _release(self, now: float, log: OutputLog) -> list[Step]:
+        """Hold what is pending as far as there is room, send it on, and let the command go on."""
+        steps: list[Step] = []
+        while log.pending and self._hold(now, log, *log.pending[0]):
+            stream, _ = log.pending.popleft()
+            if not log.is_closing:
+                steps.append(ReadOutput(log.run_id, stream))
+            for node_id, follower in log.followers.items():
+                steps += self._send(log, node_id, follower)
+        self._note_behind(now, log)
+        if not log.pending:
+            self._waiting.pop(log.key, None)
+        return steps
+
+    def _send(self, log: OutputLog, node_id: NodeId, follower: Follower) -> list[Step]:
+        steps: list[Step] = [(node_id, piece) for piece in log.to_send(follower)]
+        if log.is_ended and follower.sent >= log.end:
+            steps.append(_no_more(node_id, *log.key, log.end, FollowReason.ENDED))
+        return steps
+
+    def _tell_end(self, log: OutputLog) -> list[Step]:
+        return [
+            step
+            for node_id, follower in log.followers.items()
+            for step in self._send(log, node_id, follower)
+        ]
+
+    def _note_behind(self, now: float, log: OutputLog) -> None:
+        for node_id, follower in log.followers.items():
+            place = (log.key, node_id)
+            if follower.arrived >= log.end and not log.pending:
+                self._behind.cancel(place)
+            elif place not in self._behind and log.holds(node_id):
+                self._behind.set(place, now + FOLLOW_SILENCE_S)
+
+    def _forget(self, now: float, log: OutputLog, node_id: NodeId) -> list[Step]:
+        """Forget a follower; what waited for it goes on."""
+        log.followers.pop(node_id, None)
+        self._silent.cancel((log.key, node_id))
+        self._behind.cancel((log.key, node_id))
+        return self._release_all(now)
+
+    # Room.
+
+    def _hold(self, now: float, log: OutputLog, stream: int, data: bytes) -> bool:
+        """Hold a piece, dropping older ones for it; False: a follower needs what it would push out."""
+        config = self._config
+        cost = len(data) + PIECE_BYTES
+        if not self._shrink(log, config.output_bytes_max - cost):
+            return False
+        over = self.held_bytes + cost - config.output_total_bytes_max
+        if over > 0 and not self._make_room(now, log, over):
+            if any(map(log.holds, log.followers)):
+                return False
+            self._shrink(log, 0)
+            log.skip()
+            self.dropped_bytes += len(data)
+            return True
+        before = log.held_bytes
+        log.add(stream, data)
+        self.held_bytes += log.held_bytes - before
+        return True
+
+    def _make_room(self, now: float, log: OutputLog, bytes_needed: int) -> bool:
+        """Drop ended attempts' output, the oldest first, then the oldest of `log`, then that of others in turn."""
+        target = self.held_bytes - bytes_needed
+        for _ in range(len(self._ended)):
+            if self.held_bytes <= target or not self._drop_oldest(now):
+                break
+        if not self._shrink(log, log.held_bytes - (self.held_bytes - target)):
+            return False
+        for key in list(islice(self._turns, TURNS_MAX)):
+            if self.held_bytes <= target:
+                break
+            self._turns.move_to_end(key)
+            other = self._logs[key]
+            self._shrink(other, other.held_bytes - (self.held_bytes - target))
+        return self.held_bytes <= target
+
+    def _shrink(self, log: OutputLog, bytes_max: int) -> bool:
+        before = log.held_bytes
+        lost = log.shrink(bytes_max)
+        if lost is None:
+            return False
+        self.held_bytes -= before - log.held_bytes
+        self.dropped_bytes += lost
+        return True
+
+    def _drop_oldest(self, now: float) -> bool:
+        """Drop the log that ended first and that nobody follows; False: there is none. Who is followed is as if it ended now."""
+        for _ in range(len(self._ended)):
+            key, _ = self._ended.popitem(last=False)
+            log = self._logs[key]
+            if not log.followers and not log.pending:
+                self._shrink(log, 0)
+                del self._logs[key]
+                return True
+            self._ended[key] = now
+        return False
+
+
+
+def _no_more(
+    node_id: NodeId, task_id: str, attempt: int, next_seq: int, reason: FollowReason
+) -> Step:
+    return node_id, FollowEnd(task_id, attempt, next_seq, reason)
