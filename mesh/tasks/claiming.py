@@ -24,8 +24,6 @@ from typing import Any, Final
 from mesh.core.ballot import NO_BALLOT
 from mesh.core.effects import (
     FreezeProcess,
-    GuardProcess,
-    ReadOutput,
     StartProcess,
     StopProcess,
     ThawProcess,
@@ -43,6 +41,7 @@ from mesh.tasks.changes import Claim
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
 from mesh.tasks.intake import Intake
+from mesh.tasks.output import HeldOutput
 from mesh.tasks.run import KILLED, Run, Stage
 from mesh.wire.records import Card
 from mesh.wire.register_messages import Owner, Standing, Value
@@ -75,14 +74,16 @@ class Claiming:
         unix_offset_s: float,
         config: TasksConfig,
         claim_for_s: float,
+        output: HeldOutput,
     ) -> None:
-        """Begin a session. `claim_for_s`: for so long a claim is asked again that may have been granted unheard."""
+        """Begin a session. `output` holds what runs write. `claim_for_s`: for so long a claim is asked again that may have been granted unheard."""
         self._desk = desk
         self._card = card
         self._rng = rng
         self._unix_offset_s = unix_offset_s
         self._config = config
         self._claim_for_s = claim_for_s
+        self._output = output
         self._intake = Intake(card, config)
         self._runs: dict[bytes, Run] = {}
         self._keys: dict[int, bytes] = {}  # of runs, by id
@@ -137,8 +138,8 @@ class Claiming:
             return self._on_fenced(now, run)
         steps: list[Step] = []
         if run.cancellers and event.seq >= run.mark_seq:
-            steps += self._tell_cancellers(run, CancelVerdict.STOPPING)
-            steps += self._stop(run)
+            steps += run.tell_cancellers(CancelVerdict.STOPPING)
+            steps += run.stop(self._config.stop_grace_s)
             if run.stage is Stage.UNSURE:
                 return steps + self._finish(now, run, Result(error="it was cancelled unstarted"))
         if run.stage is Stage.SETTLING and event.seq == run.seq:
@@ -152,7 +153,7 @@ class Claiming:
             return []
         if isinstance(event, ProcessOutput):
             run.take_output(event)
-            return [ReadOutput(event.run_id, event.stream)]
+            return self._output.write(now, event)
         return self._on_exit(now, run, event)
 
     def guard(self) -> list[Step]:
@@ -175,7 +176,7 @@ class Claiming:
             for run in list(self._runs.values()):
                 if not run.is_stopped:
                     run.release_because = run.release_because or LEAVING
-                steps += self._stop(run)
+                steps += run.stop(self._config.stop_grace_s)
         return steps + self._intake.handle_timeout(now)
 
     def next_timeout(self) -> float | None:
@@ -270,6 +271,7 @@ class Claiming:
     def _on_granted(self, now: float, run: Run, chosen: Chosen) -> list[Step]:
         run.token, run.stage = chosen.ballot, Stage.UNSURE
         run.know(chosen.value)
+        self._output.open(run.task_id, run.body.attempt, run.run_id)
         run.hold = self._desk.hold(now, run.key, chosen)
         if self._drain_at is not None:
             return self._let_go(now, run, LEAVING)
@@ -318,17 +320,7 @@ class Claiming:
         return [*self._guard(run), start]
 
     def _guard(self, run: Run) -> list[Step]:
-        until, given_up_at = self._desk.trusted_until(run.key), self._desk.given_up_at(run.key)
-        if until is None or given_up_at is None or run.guarded == (until, given_up_at):
-            return []
-        run.guarded = until, given_up_at
-        return [GuardProcess(run.run_id, until, given_up_at)]
-
-    def _stop(self, run: Run) -> list[Step]:
-        if run.stage is not Stage.RUNNING or run.is_stopped:
-            return []
-        run.is_stopped = True
-        return [StopProcess(run.run_id, self._config.stop_grace_s)]
+        return run.guard(self._desk.trusted_until(run.key), self._desk.given_up_at(run.key))
 
     def _on_exit(self, now: float, run: Run, event: ProcessExit) -> list[Step]:
         shortage = event.error if event.is_host_fault else ""
@@ -353,7 +345,8 @@ class Claiming:
         """Write what came of an attempt; its slot waits for that."""
         run.stage = Stage.SETTLING
         run.seq = self._desk.write(now, run.key, value)
-        return self._free_slot(now, run) if run.hold is Hold.LOST else []
+        steps = self._output.close(now, run.run_id)
+        return steps + self._free_slot(now, run) if run.hold is Hold.LOST else steps
 
     # Cancelling.
 
@@ -375,23 +368,15 @@ class Claiming:
         run.mark_seq = self._desk.write(now, run.key, value)
         return []
 
-    def _tell_cancellers(self, run: Run, verdict: CancelVerdict) -> list[Step]:
-        steps: list[Step] = [
-            (sender, CancelAnswer(run.task_id, run.body.attempt, verdict))
-            for sender in run.cancellers
-        ]
-        run.cancellers.clear()
-        return steps
-
     # The end.
 
     def _end(self, now: float, run: Run, decline: Decline | None = None) -> list[Step]:
-        steps = self._free_slot(now, run)
+        steps = self._free_slot(now, run) + self._output.close(now, run.run_id)
         if decline is not None:
             for sender, attempt in run.senders.items():
                 steps.append(self._answer(sender, run.task_id, attempt, decline))
         if run.cancellers:
-            steps += self._tell_cancellers(run, CancelVerdict.OVER)
+            steps += run.tell_cancellers(CancelVerdict.OVER)
         del self._runs[run.key]
         del self._keys[run.run_id]
         return steps

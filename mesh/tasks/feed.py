@@ -27,6 +27,9 @@ PATIENCE_S_MAX: Final = 4.0
 
 PAUSE_S_MAX: Final = FOLLOW_SILENCE_S / 3
 
+QUIET_S_MAX: Final = 2.0
+"""So seldom an owner is asked that knows nothing of an attempt, though a majority holds that it is its own."""
+
 WINDOW_MAX: Final = 16
 """Pieces that may be on their way, or not taken: a megabyte for each watcher, at most."""
 
@@ -50,6 +53,7 @@ class Feed:
         """When it was first known that the attempt is over; None: it is not, or nobody asked since."""
 
         self.is_given_up = False
+        self.give_up_at = float("inf")
         self.due = float("-inf")
         self._pieces: dict[int, tuple[int, bytes]] = {}
         self._floor = 0
@@ -57,6 +61,7 @@ class Feed:
         self._said = (0, 0)  # from where, and up to where, was asked last; up to 0: nothing is
         self._said_at = float("-inf")
         self._quiet_until = float("-inf")
+        self._times_turned_away = 0  # in a row
         self._patience_s = PATIENCE_S
         self._pause_s = PATIENCE_S
         self._repeated: int | None = None  # the piece that was asked for again
@@ -84,6 +89,10 @@ class Feed:
         """Say whether a watcher can take something."""
         return self._at(self.places[watcher_id]) in self._pieces
 
+    def has_all(self, watcher_id: int) -> bool:
+        """Say whether nothing more comes for a watcher, beside what it can take."""
+        return self._ends_at(self._gap(self.places[watcher_id]))
+
     def take(self, watcher_id: int) -> list[tuple[int, bytes]]:
         """Return what a watcher has not taken of what has come without a gap."""
         found = []
@@ -100,7 +109,7 @@ class Feed:
     @property
     def is_over(self) -> bool:
         """Say whether nothing more is expected."""
-        return self.is_given_up or (self._next_seq is not None and self._want() >= self._next_seq)
+        return self._ends_at(self._want())
 
     @property
     def has_asked(self) -> bool:
@@ -124,6 +133,7 @@ class Feed:
             return False
         self._pieces[piece.seq] = (piece.stream, piece.data)
         self.heard_at = now
+        self._times_turned_away = 0
         self._pause_s = self._patience_s
         self.due = min(self.due, now + (WORD_S if piece.seq == want else self._patience_s))
         return True
@@ -135,7 +145,9 @@ class Feed:
             self.heard_at = now
 
     def turned_away(self, now: float, pause_s: float) -> None:
-        """Ask anew after a pause: its owner sends nothing now."""
+        """Ask anew after a pause, or a longer one where that is not the first time: its owner sends nothing now."""
+        pause_s = max(pause_s, min(pause_s * 2**self._times_turned_away, QUIET_S_MAX))
+        self._times_turned_away = min(self._times_turned_away + 1, 16)
         self._said = (0, 0)
         self.due = self._quiet_until = now + pause_s
 
@@ -154,6 +166,7 @@ class Feed:
             return None
         want, until = self._want(), self._base() + window
         if until <= want:  # full; and a word now and then that somebody is there
+            self.heard_at = now  # it is not its owner that is silent
             if now < self._said_at + PAUSE_S_MAX:
                 self.due = now + WORD_S
                 return None
@@ -188,10 +201,17 @@ class Feed:
 
     def _want(self) -> int:
         """Return the first piece that is missing."""
-        place = self._base()
+        return self._gap(self._base())
+
+    def _gap(self, place: int) -> int:
+        """Return the first piece from a place on that is missing."""
+        place = self._at(place)
         while place in self._pieces:
             place = self._at(place + 1)
         return place
+
+    def _ends_at(self, place: int) -> bool:
+        return self.is_given_up or (self._next_seq is not None and place >= self._next_seq)
 
     def _forget_taken(self) -> None:
         place = min(self.places.values(), default=0)

@@ -37,7 +37,7 @@ Key: TypeAlias = tuple[str, int]
 Place: TypeAlias = tuple[Key, NodeId]
 
 
-class Output:
+class HeldOutput:
     """The output of all attempts of this session. Invariant: `held_bytes` is the sum over all, and within its limit."""
 
     MESSAGES: Final = frozenset({Follow})
@@ -259,7 +259,6 @@ class Output:
                 return True
             self._ended[key] = now
         return False
-
 
 
 def _no_more(

@@ -16,14 +16,17 @@ from enum import Enum
 from typing import Any, Final
 
 from mesh.core.ballot import NO_BALLOT, Ballot
+from mesh.core.effects import GuardProcess, StopProcess
 from mesh.core.ids import NodeId
 from mesh.core.process import ProcessExit, ProcessOutput
 from mesh.registers.trust import Hold
 from mesh.tasks.body import TAIL_BYTES_MAX, Body, Result
 from mesh.tasks.changes import Change, Claim, Finish, MarkCancelled, Release
+from mesh.tasks.effects import Step
 from mesh.tasks.form import of_value
 from mesh.tasks.slots import Needs
 from mesh.wire.register_messages import Owner, Value
+from mesh.wire.task_messages import CancelAnswer, CancelVerdict
 
 KILLED: Final = 137
 """The exit code of what ended by SIGKILL."""
@@ -144,6 +147,27 @@ class Run:
             "MESH_ATTEMPT": str(body.attempt),
             "MESH_IDEMPOTENCY_KEY": body.task_id,
         }
+
+    def stop(self, grace_s: float) -> list[Step]:
+        """Ask its process to end, once, for another reason than its lease."""
+        if self.stage is not Stage.RUNNING or self.is_stopped:
+            return []
+        self.is_stopped = True
+        return [StopProcess(self.run_id, grace_s)]
+
+    def guard(self, until: float | None, given_up_at: float | None) -> list[Step]:
+        """Tell its guardian the deadlines of its lease, where they have moved."""
+        if until is None or given_up_at is None or self.guarded == (until, given_up_at):
+            return []
+        self.guarded = until, given_up_at
+        return [GuardProcess(self.run_id, until, given_up_at)]
+
+    def tell_cancellers(self, verdict: CancelVerdict) -> list[Step]:
+        """Answer all who want it cancelled, and forget them."""
+        answer = CancelAnswer(self.task_id, self.body.attempt, verdict)
+        steps: list[Step] = [(sender, answer) for sender in self.cancellers]
+        self.cancellers.clear()
+        return steps
 
     def take_output(self, event: ProcessOutput) -> None:
         """Keep the end of each stream."""

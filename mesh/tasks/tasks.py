@@ -3,7 +3,7 @@
     messages of registers ──► desk ─┬─ Done ──────────────────► claiming, or asking: by the tag
                               ▲     ├─ Held, Written, Fenced ─► claiming
                               │     └─ Changed ───────────────► steward, listing, notices
-    messages of tasks ──► steward, claiming, asking, noticing
+    messages of tasks ──► steward, claiming, asking, noticing; of output ──► output, following
     what any of them says to this node itself is handled at once; all else leaves as `Send`
 
 Composition only. Every call that takes `now` returns what is to be done, in order: a `Commit` is to be made
@@ -30,16 +30,28 @@ from mesh.registers.outbox import Changed, Commit, Fenced, Message, Output, Post
 from mesh.tasks.asking import ASK, Asking
 from mesh.tasks.body import task_key
 from mesh.tasks.claiming import Claiming
-from mesh.tasks.commands import TaskCommand
+from mesh.tasks.commands import Abandon, Follow, TaskCommand, Unfollow
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Outgoing, Send, Step
+from mesh.tasks.following import FOLLOW, Following
 from mesh.tasks.means import Means
 from mesh.tasks.noticing import Noticing
+from mesh.tasks.output import HeldOutput
 from mesh.tasks.steward import Steward
+from mesh.wire import task_messages as wire
 from mesh.wire.records import Card
 from mesh.wire.register_messages import Renewed
 from mesh.wire.roster_messages import Roster
-from mesh.wire.task_messages import CancelAnswer, CancelRun, Notice, Offer, OfferAnswer, Watch
+from mesh.wire.task_messages import (
+    CancelAnswer,
+    CancelRun,
+    FollowEnd,
+    Notice,
+    Offer,
+    OfferAnswer,
+    Piece,
+    Watch,
+)
 from mesh.wire.work_messages import SlotsFree
 
 
@@ -47,7 +59,9 @@ class Tasks:
     """The tasks of one session of a node."""
 
     MESSAGES: Final = frozenset(
-        {Offer, OfferAnswer, SlotsFree, CancelRun, CancelAnswer, Watch, Notice}
+        {Offer, OfferAnswer, SlotsFree, CancelRun, CancelAnswer, Watch}
+        | HeldOutput.MESSAGES
+        | Following.MESSAGES
     )
     """Those of tasks that it takes; those of registers go to its desk."""
 
@@ -73,6 +87,7 @@ class Tasks:
         self._steward = Steward(
             desk=desk, view=view, rng=rng, unix_offset_s=unix_offset_s, config=config
         )
+        self._output = HeldOutput(self._is_member, config)
         self._claiming = Claiming(
             desk=desk,
             card=card,
@@ -80,6 +95,7 @@ class Tasks:
             unix_offset_s=unix_offset_s,
             config=config,
             claim_for_s=claim_for_s,
+            output=self._output,
         )
         means = Means(
             registers=desk,
@@ -91,12 +107,22 @@ class Tasks:
             waits_for=self._steward.waits_for,
         )
         self._asking = Asking(means)
+        self._following = Following(means, config)
         self._noticing = Noticing()
         self.used = 0
         """Slots that are reserved, or held by runs whose verdict is not settled."""
 
         self.free_slots = self._claiming.free_slots
         """Slots that an offer could get; 0 once this node drains."""
+
+        self.take_watch = self._following.take_watch
+        """Returns the pieces (stream, data) that a watcher has not taken, and its task's JSON once that has ended.
+
+        The JSON comes with the last pieces. A watcher that is unknown, or was dropped because it took nothing for
+        `watcher_stall_s`, gets no pieces and `{"watch_error": why}` with what is known of the task. When a new
+        attempt starts, its pieces come after all of the one before. Where nothing of the last attempt could be had,
+        the pieces are the tails that the task's result holds.
+        """
 
         self._steward.adopt(now)
         for key, record in desk.voter:
@@ -110,8 +136,13 @@ class Tasks:
         return self._carry_out(now, steps)
 
     def handle_command(self, now: float, command: TaskCommand) -> list[Outgoing]:
-        """Take a client's command; it is answered by one `Answer`."""
-        return self._carry_out(now, list(self._asking.handle_command(now, command)))
+        """Take a client's command; all but `Abandon` and `Unfollow` are answered by one `Answer`."""
+        steps: list[Step] = []
+        if isinstance(command, Follow | Unfollow | Abandon):
+            steps += self._following.handle_command(now, command)
+        if not isinstance(command, Follow | Unfollow):
+            steps += self._asking.handle_command(now, command)
+        return self._carry_out(now, steps)
 
     def handle_process(self, now: float, event: ProcessEvent) -> list[Outgoing]:
         """Take what a process that was started here wrote, or that it ended."""
@@ -146,7 +177,8 @@ class Tasks:
         """Do what is due; early, twice or late is harmless."""
         self._desk.handle_timeout(now)
         steps = self._claiming.handle_timeout(now) + self._steward.handle_timeout(now)
-        steps += self._asking.handle_timeout(now)
+        steps += self._asking.handle_timeout(now) + self._output.handle_timeout(now)
+        steps += self._following.handle_timeout(now)
         self._noticing.handle_timeout(now)
         outputs = self._carry_out(now, steps)
         return outputs + self._carry_out(now, self._claiming.guard())
@@ -159,6 +191,8 @@ class Tasks:
             self._steward.next_timeout(),
             self._asking.next_timeout(),
             self._noticing.next_timeout(),
+            self._output.next_timeout(),
+            self._following.next_timeout(),
         )
         return min((due for due in dues if due is not None), default=None)
 
@@ -175,8 +209,12 @@ class Tasks:
         return self._asking.newest(count_max)
 
     def view(self) -> dict[str, Any]:
-        """Return what this node votes on by state, and what runs here, JSON-ready."""
-        return {"counts": self._asking.counts(), "running": self._claiming.running()}
+        """Return what this node votes on by state, what runs here, and what was given up for want of room, JSON-ready."""
+        return {
+            "counts": self._asking.counts(),
+            "running": self._claiming.running(),
+            "counters": {"dropped_output_bytes": self._output.dropped_bytes},
+        }
 
     def check_invariants(self, now: float) -> None:
         """Raise AssertionError if a part contradicts itself or another. O(tasks)."""
@@ -185,6 +223,8 @@ class Tasks:
         self._claiming.check_invariants(now)
         self._asking.check_invariants()
         self._noticing.check_invariants()
+        self._output.check_invariants()
+        self._following.check_invariants()
 
     # Inside.
 
@@ -227,8 +267,15 @@ class Tasks:
             case OfferAnswer() | SlotsFree():
                 self._steward.handle_message(now, sender, message)
                 return []
-            case CancelAnswer() | Notice():
+            case CancelAnswer():
                 return list(self._asking.handle_message(now, sender, message))
+            case Notice():
+                steps: list[Step] = list(self._asking.handle_message(now, sender, message))
+                return steps + self._following.handle_message(now, sender, message)
+            case wire.Follow():
+                return self._output.handle_message(now, sender, message)
+            case Piece() | FollowEnd():
+                return self._following.handle_message(now, sender, message)
             case Watch():
                 record = self._desk.voter.record(task_key(message.task_id))
                 return list(self._noticing.watch(now, sender, message, record))
@@ -242,9 +289,11 @@ class Tasks:
     def _on_event(self, now: float, event: Output) -> list[Step]:
         match event:
             case Done():
-                is_asked = isinstance(event.tag, tuple) and event.tag[0] == ASK
-                if is_asked:
+                about = event.tag[0] if isinstance(event.tag, tuple) else None
+                if about == ASK:
                     return list(self._asking.handle_done(now, event))
+                if about == FOLLOW:
+                    return self._following.handle_done(now, event)
                 return self._claiming.handle_done(now, event)
             case Held() | Written() | Fenced():
                 return self._claiming.handle_event(now, event)
@@ -254,6 +303,9 @@ class Tasks:
                 return list(self._noticing.changed(event.key, event.record))
             case Commit() | Post():
                 raise LocalProtocolError("what is stored or sent is no event")
+
+    def _is_member(self, node_id: NodeId) -> bool:
+        return node_id == self._own_id or self._view.get(node_id) is not None
 
     def _name_of(self, node_id: NodeId) -> str:
         member = self._view.get(node_id)
