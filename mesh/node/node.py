@@ -207,7 +207,7 @@ class Node:
         )
         return min((at for at in deadlines if at is not None), default=None)
 
-    def view(self, now: float) -> View:
+    def view(self, now: float) -> View:  # noqa: ARG002 - every machine's view takes it
         """Return what people and programs see of this node and its mesh."""
         counters = {
             **self.counters,
