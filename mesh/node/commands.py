@@ -50,4 +50,11 @@ class TakeAddress:
     address: Address
 
 
-Command: TypeAlias = TaskCommand | Leave | ForgetMember | Why | SetLoad | TakeAddress
+@dataclass(frozen=True, slots=True)
+class SetRoom:
+    """Whether the store takes on more. Without room this node drops what others ask it to vote on. Not answered."""
+
+    has_room: bool
+
+
+Command: TypeAlias = TaskCommand | Leave | ForgetMember | Why | SetLoad | TakeAddress | SetRoom

@@ -21,7 +21,7 @@ from mesh.errors import TransportError
 from mesh.membership.identity import Identity
 from mesh.membership.swim import Swim
 from mesh.node.budget import RUMOUR_BYTES_MAX, Budget
-from mesh.node.commands import Command, ForgetMember, Leave, SetLoad, TakeAddress, Why
+from mesh.node.commands import Command, ForgetMember, Leave, SetLoad, SetRoom, TakeAddress, Why
 from mesh.node.config import NodeConfig
 from mesh.node.departure import Departure
 from mesh.node.exchanges import Exchanges, is_of_work
@@ -163,6 +163,9 @@ class Node:
             return []
         if isinstance(command, SetLoad):
             self.identity.vitals = Vitals(self.identity.vitals.free_slots, command.load_pct)
+            return []
+        if isinstance(command, SetRoom):
+            self._work.has_room = command.has_room
             return []
         if isinstance(command, Leave):
             return self._settle(

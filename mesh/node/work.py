@@ -88,6 +88,9 @@ class Work:
             DecodeError: a record is none that this version can read.
         """
         self.counters: dict[str, int] = {}
+        self.has_room = True
+        """Whether the store takes on more: without room, requests that would have to be stored are dropped."""
+
         self._config = config
         self._card = card
         self._view = view
@@ -168,6 +171,13 @@ class Work:
         self, now: float, sender: NodeId, messages: Iterable[object]
     ) -> list[Outgoing]:
         """Take messages of `MESSAGES` that came together from a member."""
+        if not self.has_room:
+            messages, asked = [], messages
+            for message in asked:
+                if isinstance(message, register_messages.Prepare | register_messages.Accept):
+                    self._count("dropped_no_room", 1)  # whoever asked asks again
+                else:
+                    messages.append(message)
         return self._deliver(now, self._tasks.handle_message(now, sender, *messages))
 
     def handle_command(self, now: float, command: TaskCommand) -> list[Outgoing]:
