@@ -23,6 +23,8 @@ from mesh.cli.arguments import (
     user_path,
     whole_number,
 )
+from mesh.cli.leave import WITHIN_S_MAX
+from mesh.cli.times import duration
 from mesh.core.limits import EXPECT_MAX, SLOTS_MAX
 from mesh.errors import (
     DataDirectoryError,
@@ -148,6 +150,16 @@ def _add_processes(join: Parser) -> None:
         "--headless", action="store_true", help="log lines instead of the screen, on a terminal too"
     )
     join.add_argument(
+        "--drain",
+        metavar="DURATION",
+        type=duration("--drain", 0, WITHIN_S_MAX),
+        default=0.0,
+        help=(
+            "how long running tasks may go on after SIGTERM or Ctrl-C, before they are stopped and run elsewhere "
+            "(default: 0s)"
+        ),
+    )
+    join.add_argument(
         "--no-guardian",
         action="store_true",
         help=(
@@ -228,6 +240,7 @@ def _settings(options: argparse.Namespace) -> AgentSettings:
         key_file=None if options.key is None else user_path("--key", options.key),
         profile=options.profile,
         evidence=options.evidence,
+        drain_s=options.drain,
         pause_tolerance_s=options.pause_tolerance,
         seeds=tuple(options.seeds),
         found=options.found,

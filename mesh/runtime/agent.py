@@ -1,7 +1,7 @@
 """A node as a process: opens what it needs, runs until it is told to stop, leaves nothing behind.
 
-SIGTERM, SIGINT and (unless ignored, as under nohup) SIGHUP make the node leave: its work is stopped,
-the others are told, and the exit code is 0. A second signal ends it at once with exit code 1; what
+SIGTERM, SIGINT and (unless ignored, as under nohup) SIGHUP make the node leave: its work is stopped, at once
+or when it was given some time, the others are told, and the exit code is 0. A second signal ends it at once with exit code 1; what
 it had started is killed even then. A node whose guardian has died ends its work and itself.
 """
 
@@ -13,10 +13,11 @@ import secrets
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import trio
 
@@ -25,10 +26,14 @@ from mesh.core.effects import Stop
 from mesh.core.events import Event
 from mesh.core.ids import format_id
 from mesh.core.lines import DatagramRefused, HungUp
-from mesh.node.commands import Leave
+from mesh.core.stored import Kept
+from mesh.core.time import format_duration
+from mesh.errors import DataDirectoryError
+from mesh.node.commands import Leave, SetRoom
 from mesh.node.config import NodeConfig
 from mesh.node.node import Node
 from mesh.runtime.clock import Clock, system_clock
+from mesh.runtime.committing import Committing, open_store
 from mesh.runtime.console import Console
 from mesh.runtime.control import ControlServer
 from mesh.runtime.datadir import DataDir, open_data_dir
@@ -68,6 +73,7 @@ def run_agent(
     Raises:
         ConfigError: a setting is wrong; nothing was started.
         DataDirectoryError: the data directory cannot be used.
+        StoreError: nor can the store of this node's votes, or it is not the one that it had.
         TransportError: the port cannot be bound.
     """
     settings.check()
@@ -82,6 +88,9 @@ def run_agent(
         stack.callback(data.close)
         guard = Guard(guardian, console.say)
         guard.begin_clearing()
+        committing = open_store(data)
+        stack.callback(_note_store, data, committing, console.say)  # once it is closed
+        stack.enter_context(committing)
         keys = open_keys(data.path, settings.key_file)
         reach = Reach(is_loopback_only=keys is None)
         endpoint = open_endpoint(settings.bind, reach)
@@ -91,10 +100,9 @@ def run_agent(
         config = _node_config(settings, data, advertised, clock)
         snapshot = Snapshot(data.path, console.say)
         config = replace(config, remembered=snapshot.read(data.mesh_id))
-        node = Node(config, secrets.randbits(64))
-        agent = Agent(
-            settings, data, node, clock, console, keys=keys, snapshot=snapshot, guard=guard
-        )
+        node = Node(config, secrets.randbits(64), Kept(committing, committing.numbers))
+        disk = Disk(data, committing, keys, snapshot)
+        agent = Agent(settings, disk, node, clock, console, guard=guard)
         stop = trio.run(agent.run, endpoint)
     console.say(f"stopped: {stop.reason or 'no reason given'}")
     return stop.exit_code
@@ -112,6 +120,9 @@ def _node_config(
         address=advertised,
         meta=settings.metadata(),
         swim=settings.swim(),
+        leases=settings.leases(),
+        pace=settings.pace(),
+        is_founder=data.identity.is_founder,
         seeds=settings.seeds,
         found=settings.found,
         expect=settings.expect,
@@ -119,9 +130,26 @@ def _node_config(
     )
 
 
+def _note_store(data: DataDir, committing: Committing, say: Callable[[str], None]) -> None:
+    """Note how far the store has come, so that an older copy of it is known for one."""
+    try:
+        data.note_store(committing.identity, committing.position)
+    except DataDirectoryError as error:  # what was noted at the start holds
+        say(f"how far the store has come could not be noted: {error}")
+
+
 def _shown(path: Path) -> str:
     """Return a path as text that can be sent: bytes that are no UTF-8 as escapes."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+class Disk(NamedTuple):
+    """What a node keeps in its data directory."""
+
+    data: DataDir
+    committing: Committing
+    keys: KeyStore | None
+    snapshot: Snapshot
 
 
 class Agent:
@@ -130,28 +158,27 @@ class Agent:
     def __init__(
         self,
         settings: AgentSettings,
-        data: DataDir,
+        disk: Disk,
         node: Node,
         clock: Clock,
         console: Console,
         *,
-        keys: KeyStore | None,
-        snapshot: Snapshot,
         guard: Guard | None = None,
     ) -> None:
         self._settings = settings
         self._guard = guard or Guard(None, console.say)
         # Of the keys that were read, not of a file that may have come since: what is not sealed stays here.
-        self._reach = Reach(is_loopback_only=keys is None)
+        self._reach = Reach(is_loopback_only=disk.keys is None)
         self._sealing = sealing_for(
-            keys,
-            node_id=data.node_id,
+            disk.keys,
+            node_id=disk.data.node_id,
             mesh_id=lambda: node.identity.mesh_id,
             clock=clock,
             say=console.say,
         )
-        self._snapshot = snapshot
-        self._data = data
+        self._committing = disk.committing
+        self._snapshot = disk.snapshot
+        self._data = disk.data
         self._node = node
         self._clock = clock
         self._console = console
@@ -184,7 +211,8 @@ class Agent:
                     rings=(sealing.offer, sealing.on_answer),
                 )
                 resolver = Resolver(nursery, driver.handle_resolved, say, reach)
-                executor = Executor(nursery, driver.handle_process, self._guard)
+                executor = Executor(nursery, driver.handle_process, self._guard, self._clock)
+                self._committing.begin(driver.handle_committed, driver.halt, self._heed_room)
                 stack.callback(self._guard.close)  # after all commands are killed
                 stack.callback(executor.kill_all)
                 driver.attach(
@@ -194,6 +222,7 @@ class Agent:
                         keep_line=self._lifelines(nursery, listener, reach).carry_out,
                         resolve=resolver.resolve,
                         persist=self._data.persist,
+                        commit=self._committing.commit,
                         remember=self._snapshot.write,
                         emit=lambda event: self._emit(event, whereabouts),
                         run=executor.carry_out,
@@ -201,7 +230,7 @@ class Agent:
                         look=lambda: _look(whereabouts, asker, sealing),
                     )
                 )
-                counters += (asker.counters, control.counters)
+                counters += (asker.counters, control.counters, executor.counters)
                 nursery.start_soon(self._heed_guardian)
                 await self._guard.wait_cleared()
                 await nursery.start(self._heed_signals)
@@ -211,6 +240,7 @@ class Agent:
                 nursery.start_soon(listener.run)
                 nursery.start_soon(asker.run)
                 nursery.start_soon(sealing.run)
+                nursery.start_soon(self._committing.run)
                 nursery.start_soon(udp.receive, take, self._on_refused)
                 self._announce(endpoint)
                 stop = await driver.run()
@@ -262,9 +292,19 @@ class Agent:
             "data": _shown(self._data.path),
             "guardian_pid": self._guard.pid,
         }
-        status = Status(self._node.view, self._clock, counters, facts, self._sealing.describe)
+        status = Status(self._node.view, self._clock, counters, facts, self._describe)
         desk = self._sealing.service(status.members)
         return Services(self._driver, self._node.take_watch, status, self._log, desk)
+
+    def _describe(self) -> dict[str, Any]:
+        return {**self._sealing.describe(), "store": self._committing.facts()}
+
+    def _heed_room(self, lacks: str) -> None:
+        if lacks:
+            self._console.say(f"{lacks}; until then this node takes on nothing that has to be kept")
+        else:
+            self._console.say("the store has room again")
+        self._driver.tell(SetRoom(has_room=not lacks))
 
     def _announce(self, endpoint: Endpoint) -> None:
         config, keys = self._node.config, self._sealing.describe()["keys"]
@@ -325,8 +365,10 @@ class Agent:
                     )
                     return
                 if heard == 1:
-                    self._console.say(f"{name}: leaving")
-                    self._driver.tell(Leave(f"{name} received"))
+                    drain_s = self._settings.drain_s
+                    within = f"; what runs has {format_duration(drain_s)}" if drain_s else ""
+                    self._console.say(f"{name}: leaving{within}")
+                    self._driver.tell(Leave(f"{name} received", drain_s))
 
 
 def _look(whereabouts: Whereabouts, asker: Asker, sealing: Sealing) -> Address | None:

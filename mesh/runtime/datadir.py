@@ -1,10 +1,10 @@
 """The data directory: who this node is, kept on disk, and a lock that keeps others out.
 
     DIR/lock          held for as long as the node runs; contains its process id
-    DIR/identity      JSON: format, node_id, boot, mesh_id; replaced as a whole, never edited
+    DIR/identity      JSON: format, node_id, boot, mesh_id, founder, store, position; replaced as a whole, never edited
     DIR/keys          the key ring that this node shares with the others, if there is one
     DIR/members       JSON: members of the mesh, to ask when the node returns
-    DIR/store/        what this node has voted, if it votes
+    DIR/store/        what this node has voted; the identity says which store that is
     DIR/control.sock  where `mesh` commands reach the node
     DIR/guardian      what the guardian writes down of the work that runs, to be cleared away after a crash
     DIR/log           what the node says while a screen has the terminal
@@ -20,18 +20,21 @@ import errno
 import fcntl
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id, id_of
 from mesh.core.limits import BOOT_MAX
 from mesh.errors import DataDirectoryError, LocalProtocolError
 from mesh.runtime.replacing import replace_file
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""1 knew of no store: a node that is of that format has none."""
+
 BOOTS_SPARE: Final = 65_536
 """Session numbers left below the last one: a directory without them is used up."""
 
@@ -39,6 +42,7 @@ STORE_NAME: Final = "store"
 """The directory of the registers' store. Whose votes they are says the identity: without it they are nobody's."""
 
 _IDENTITY_BYTES_MAX: Final = 4096
+_FIELDS: Final = ("node_id", "boot", "mesh_id", "founder", "store", "position")
 _OURS: Final = frozenset(
     {
         "lock",
@@ -56,29 +60,81 @@ _OURS: Final = frozenset(
 )
 
 
+class NodeIdentity(NamedTuple):
+    """Who a node is, as its data directory says."""
+
+    node_id: NodeId
+    boot: int
+    """The number of its last session."""
+
+    mesh_id: MeshId = NO_MESH
+    is_founder: bool = False
+    """It has founded that mesh."""
+
+    store: bytes | None = None
+    """Which store holds its votes; None: it has none yet, and has voted nothing."""
+
+    position: int = 0
+    """How many commits that store held when this was written; later it may hold more, and never less."""
+
+
 class DataDir:
     """An open, locked data directory. Closing it lets another node in."""
 
-    def __init__(self, path: Path, lock_fd: int, identity: tuple[NodeId, int, MeshId]) -> None:
+    def __init__(self, path: Path, lock_fd: int, identity: NodeIdentity) -> None:
         self.path = path
-        self.node_id, self.boot, self.mesh_id = identity
+        self.identity = identity
         self._lock_fd = lock_fd
 
+    @property
+    def node_id(self) -> NodeId:
+        """Return the id that was drawn once."""
+        return self.identity.node_id
+
+    @property
+    def boot(self) -> int:
+        """Return this session's number."""
+        return self.identity.boot
+
+    @property
+    def mesh_id(self) -> MeshId:
+        """Return the mesh that this directory belongs to, or NO_MESH."""
+        return self.identity.mesh_id
+
     def persist(self, values: Mapping[str, int]) -> None:
-        """Store `mesh_id` or `boot` durably; the disk and this object change together or not at all.
+        """Store `mesh_id`, `boot` or `founder` durably; the disk and this object change together or not at all.
 
         Raises:
             DataDirectoryError: the disk refused (full, read-only, broken).
         """
-        unknown = set(values) - {"mesh_id", "boot"}
+        unknown = set(values) - {"mesh_id", "boot", "founder"}
         if unknown:
-            raise LocalProtocolError(f"mesh_id and boot are kept on disk, found {sorted(unknown)}")
-        boot = values.get("boot", self.boot)
+            raise LocalProtocolError(
+                f"mesh_id, boot and founder are kept on disk, found {sorted(unknown)}"
+            )
         mesh_id = MeshId(values.get("mesh_id", self.mesh_id))
-        if (boot, mesh_id) == (self.boot, self.mesh_id):
+        was_founder = self.identity.is_founder and mesh_id == self.mesh_id
+        self._replace(
+            self.identity._replace(
+                boot=values.get("boot", self.boot),
+                mesh_id=mesh_id,
+                is_founder=bool(values.get("founder", was_founder)),
+            )
+        )
+
+    def note_store(self, store: bytes, position: int) -> None:
+        """Note durably which store holds this node's votes, and how far it has come.
+
+        Raises:
+            DataDirectoryError: the disk refused.
+        """
+        self._replace(self.identity._replace(store=store, position=position))
+
+    def _replace(self, identity: NodeIdentity) -> None:
+        if identity == self.identity:
             return  # it is on disk already: whoever returns to its mesh waits for no disk
-        _write_identity(self.path, self.node_id, boot, mesh_id)
-        self.boot, self.mesh_id = boot, mesh_id
+        _write_identity(self.path, identity)
+        self.identity = identity
 
     def close(self) -> None:
         """Release the lock. Harmless when repeated."""
@@ -110,15 +166,15 @@ def open_data_dir(path: Path, unix_time: float) -> DataDir:
     lock_fd = _lock(path)
     try:
         if "identity" in names:
-            node_id, boot, mesh_id = read_identity(path)
+            identity = read_identity(path)
         else:
-            node_id, boot, mesh_id = NodeId(secrets.randbits(64) or 1), 0, NO_MESH
-        boot = max(boot, int(unix_time)) + 1
-        _write_identity(path, node_id, boot, mesh_id)
+            identity = NodeIdentity(NodeId(secrets.randbits(64) or 1), 0)
+        identity = identity._replace(boot=max(identity.boot, int(unix_time)) + 1)
+        _write_identity(path, identity)
     except BaseException:
         os.close(lock_fd)
         raise
-    return DataDir(path, lock_fd, (node_id, boot, mesh_id))
+    return DataDir(path, lock_fd, identity)
 
 
 def _unusable(path: Path, expected: str, error: BaseException) -> DataDirectoryError:
@@ -154,8 +210,8 @@ def _lock(path: Path) -> int:
     return fd
 
 
-def read_identity(path: Path) -> tuple[NodeId, int, MeshId]:
-    """Return the node id, the last boot number and the mesh id of a data directory.
+def read_identity(path: Path) -> NodeIdentity:
+    """Return who the node of a data directory is, with its last boot number.
 
     Raises:
         DataDirectoryError: it cannot be read, is damaged, of a newer release, or used up.
@@ -182,33 +238,49 @@ def read_identity(path: Path) -> tuple[NodeId, int, MeshId]:
             f"{file} has format {raw['format']}, written by a newer Mesh: formats up to {FORMAT} are read here; "
             "upgrade this host, or name another directory with --data"
         )
-    node_id, mesh_id = id_of(raw.get("node_id")), id_of(raw.get("mesh_id") or format_id(0))
-    boot = raw.get("boot")
-    if not node_id or mesh_id is None or type(boot) is not int or not 0 <= boot <= BOOT_MAX:
-        raise _damaged(
-            file, f"node_id {raw.get('node_id')!r}, mesh_id {raw.get('mesh_id')!r}, boot {boot!r}"
-        )
-    if boot > BOOT_MAX - BOOTS_SPARE:
+    if raw["format"] == 1:
+        raw |= {"founder": False, "store": "", "position": 0}
+    identity = _parse(raw)
+    if identity is None:
+        raise _damaged(file, ", ".join(f"{name} {raw.get(name)!r:.24}" for name in _FIELDS))
+    if identity.boot > BOOT_MAX - BOOTS_SPARE:
         raise DataDirectoryError(
-            f"{file} has session number {boot}: numbers up to {BOOT_MAX - BOOTS_SPARE} are expected, as each start "
-            "takes a greater one; move the directory away to start as a new node"
+            f"{file} has session number {identity.boot}: numbers up to {BOOT_MAX - BOOTS_SPARE} are expected, as each "
+            "start takes a greater one; move the directory away to start as a new node"
         )
-    return NodeId(node_id), boot, MeshId(mesh_id)
+    return identity
+
+
+def _parse(raw: dict[str, Any]) -> NodeIdentity | None:
+    node_id, mesh_id = id_of(raw.get("node_id")), id_of(raw.get("mesh_id") or format_id(0))
+    boot, is_founder = raw.get("boot"), raw.get("founder")
+    store, position = raw.get("store"), raw.get("position")
+    if not node_id or mesh_id is None or type(boot) is not int or not 0 <= boot <= BOOT_MAX:
+        return None
+    if type(store) is not str or not re.fullmatch(r"([0-9a-f]{32})?", store):
+        return None
+    if type(is_founder) is not bool or type(position) is not int or position < 0:
+        return None
+    kept = bytes.fromhex(store) if store else None
+    return NodeIdentity(NodeId(node_id), boot, MeshId(mesh_id), is_founder, kept, position)
 
 
 def _damaged(file: Path, found: str) -> DataDirectoryError:
     return DataDirectoryError(
-        f"{file} is damaged: JSON with format, node_id, boot and mesh_id is expected, found {found[:120]}; "
+        f"{file} is damaged: JSON with format, {', '.join(_FIELDS)} is expected, found {found[:240]}; "
         "restore it, or move the directory away to start as a new node"
     )
 
 
-def _write_identity(path: Path, node_id: NodeId, boot: int, mesh_id: MeshId) -> None:
+def _write_identity(path: Path, identity: NodeIdentity) -> None:
     body = {
         "format": FORMAT,
-        "node_id": format_id(node_id),
-        "boot": boot,
-        "mesh_id": format_id(mesh_id) if mesh_id else "",
+        "node_id": format_id(identity.node_id),
+        "boot": identity.boot,
+        "mesh_id": format_id(identity.mesh_id) if identity.mesh_id else "",
+        "founder": identity.is_founder,
+        "store": identity.store.hex() if identity.store is not None else "",
+        "position": identity.position,
     }
     try:
         replace_file(path / "identity", json.dumps(body).encode() + b"\n")

@@ -186,9 +186,11 @@ def _identity(path: Path, names: set[str]) -> Finding:
             return Finding("identity", "warn", text, "is it the directory of a node? see --data")
         return Finding("identity", "ok", f"{path} is empty: the first start draws an identity")
     try:
-        node_id, boot, mesh_id = read_identity(path)
+        found = read_identity(path)
     except DataDirectoryError as error:
         text, _, advice = str(error).rpartition("; ")
         return Finding("identity", "bad", text, advice)
-    mesh = f"of mesh {format_id(mesh_id)}" if mesh_id else "of no mesh yet"
-    return Finding("identity", "ok", f"node {format_id(node_id)} {mesh}, session {boot}")
+    mesh = f"of mesh {format_id(found.mesh_id)}" if found.mesh_id else "of no mesh yet"
+    return Finding(
+        "identity", "ok", f"node {format_id(found.node_id)} {mesh}, session {found.boot}"
+    )

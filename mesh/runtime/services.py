@@ -16,14 +16,13 @@ from mesh.runtime.control import ControlClient, Request, Service
 from mesh.runtime.driver import Driver
 from mesh.runtime.eventlog import EVENTS_MAX, FOLLOWER_EVENTS_MAX, EventLog
 from mesh.runtime.requests import flag, number, text
+from mesh.runtime.settings import DRAIN_S_MAX
 from mesh.runtime.status import Status
 from mesh.runtime.task_services import TakeWatch, TaskServices
 
 VIEW_INTERVAL_S_MIN: Final = 0.2
 VIEW_INTERVAL_S_MAX: Final = 3_600.0
 VIEW_EVENTS_MAX: Final = 500
-DRAIN_S_MAX: Final = 30 * 86_400.0
-"""What runs on a node that leaves may be waited for no longer than a month."""
 
 
 class Services:

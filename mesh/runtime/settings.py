@@ -14,12 +14,15 @@ from mesh.core.ids import NAME_CHARS_MAX, NodeId
 from mesh.core.limits import SLOTS_MAX
 from mesh.errors import ConfigError
 from mesh.membership.profile import SwimConfig, profile
+from mesh.node.config import LEASES, PACES, LeaseTimes, Pace
 from mesh.runtime.keystore import KEYS_NAME
 from mesh.runtime.reach import Reach
 from mesh.version import __version__
 from mesh.wire.records import Card, Metadata, encode_card
 
 EVIDENCE: Final = ("all", "none")
+DRAIN_S_MAX: Final = 30 * 86_400.0
+"""What runs on a node that leaves may be waited for no longer than a month."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,9 @@ class AgentSettings:
     evidence: str = "all"
     """What a death is told by: all that a host has to say, or none of it but silence."""
 
+    drain_s: float = 0.0
+    """How long running tasks may go on after SIGTERM before they are stopped and released; 0: not at all."""
+
     pause_tolerance_s: float | None = None
     """How long a suspect may be silent before it is held dead. None: as the profile has it."""
 
@@ -79,6 +85,16 @@ class AgentSettings:
             timings = replace(timings, pause_tolerance_s=self.pause_tolerance_s)
         timings.check()
         return timings
+
+    def leases(self) -> LeaseTimes:
+        """Return the times of leases, by the profile. Raises ConfigError, as `swim`."""
+        profile(self.profile)
+        return LEASES[self.profile]()
+
+    def pace(self) -> Pace:
+        """Return how fast the roster follows, by the profile. Raises ConfigError, as `swim`."""
+        profile(self.profile)
+        return PACES[self.profile]()
 
     @property
     def has_evidence(self) -> bool:
@@ -131,6 +147,10 @@ class AgentSettings:
         if self.expect and not self.seeds:
             raise ConfigError(
                 "--expect needs seeds to meet at, found none; name them, or leave --expect away to found at once"
+            )
+        if not 0 <= self.drain_s <= DRAIN_S_MAX:
+            raise ConfigError(
+                f"--drain lies between 0 and {DRAIN_S_MAX:g} s, found {self.drain_s:g}"
             )
         if self.slots is not None and not 0 <= self.slots <= SLOTS_MAX:
             raise ConfigError(f"slots lie between 0 and {SLOTS_MAX}, found {self.slots}")

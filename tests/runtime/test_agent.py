@@ -19,11 +19,13 @@ import trio
 
 from mesh.client import Client
 from mesh.core.events import Event, EventKind
+from mesh.core.stored import Kept
 from mesh.errors import CommandRefused, ConfigError, MeshError
 from mesh.node.node import Node
 from mesh.runtime import services
-from mesh.runtime.agent import Agent, AgentSettings, _node_config
+from mesh.runtime.agent import Agent, AgentSettings, Disk, _node_config
 from mesh.runtime.clock import system_clock
+from mesh.runtime.committing import open_store
 from mesh.runtime.console import Console
 from mesh.runtime.datadir import open_data_dir
 from mesh.runtime.endpoint import open_endpoint
@@ -45,11 +47,12 @@ async def solo_agent(path: Path) -> AsyncIterator[tuple[Agent, Client]]:
         open_endpoint(settings.bind, settings.reach()),
         system_clock(print),
     )
-    node = Node(_node_config(settings, data, endpoint.address, clock), 1)
+    store = open_store(data)
+    kept = Kept(store, store.numbers)
+    node = Node(_node_config(settings, data, endpoint.address, clock), 1, kept)
     null = os.open(os.devnull, os.O_WRONLY)
-    agent = Agent(
-        settings, data, node, clock, Console(null), keys=None, snapshot=Snapshot(data.path, print)
-    )
+    disk = Disk(data, store, None, Snapshot(data.path, print))
+    agent = Agent(settings, disk, node, clock, Console(null))
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(agent.run, endpoint)
@@ -59,6 +62,7 @@ async def solo_agent(path: Path) -> AsyncIterator[tuple[Agent, Client]]:
                 yield agent, client
                 await do(client.call, "leave")
     endpoint.close()
+    store.close()
     data.close()
     os.close(null)
     assert not (path / "control.sock").exists()

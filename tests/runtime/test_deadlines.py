@@ -57,6 +57,9 @@ class Alone:
         (said,) = [event for event in self.events if isinstance(event, ProcessOutput)]
         return [int(word) for word in said.data.split()]
 
+    def has_ended(self) -> bool:
+        return self.end is not None
+
     @property
     def end(self) -> ProcessExit | None:
         ends = [event for event in self.events if isinstance(event, ProcessExit)]
@@ -95,10 +98,10 @@ async def test_a_run_is_frozen_at_its_deadline_and_killed_at_the_other(until: Un
         )
         await until(lambda: is_stopped(pid))
         assert a.now() >= now + SOON_S
-        assert a.end is None
+        assert not a.has_ended()
         assert a.counted() == (1, 0, 0)
         a.do(GuardProcess(1, now, a.now() + SOON_S))
-        await until(lambda: a.end is not None)
+        await until(a.has_ended)
         assert a.end == ProcessExit(1, 137)
         assert a.counted() == (1, 0, 1)
 
@@ -126,7 +129,7 @@ async def test_freeze_and_thaw_reach_who_has_left_the_group_too(until: Until) ->
         await until(lambda: all(map(is_stopped, pids)))
         a.do(StopProcess(1, 0.0))
         await until(lambda: all(map(is_gone, pids)))
-        await until(lambda: a.end is not None)
+        await until(a.has_ended)
 
 
 async def test_thaw_does_not_undo_a_deadline_that_has_passed(until: Until) -> None:
@@ -155,14 +158,14 @@ async def test_a_deadline_that_passed_while_the_host_slept_is_kept_soon_after(un
         a.ahead_s = FAR_S  # nothing announces it
         await until(lambda: is_stopped(pid))
         a.ahead_s = 2 * FAR_S
-        await until(lambda: a.end is not None)
+        await until(a.has_ended)
 
 
 async def test_a_frozen_run_that_is_to_end_is_killed_when_its_grace_is_over(until: Until) -> None:
     async with alone() as a:
         await a.start(until, "echo $$; exec sleep 7001")
         a.do(FreezeProcess(1), StopProcess(1, SOON_S))
-        await until(lambda: a.end is not None)
+        await until(a.has_ended)
         assert a.end == ProcessExit(1, 137)
 
 
@@ -170,7 +173,7 @@ async def test_deadlines_of_a_run_that_has_ended_touch_nobody(until: Until) -> N
     async with alone() as a:
         await a.start(until, "echo $$", GuardProcess(1, a.now() + FAR_S, a.now() + FAR_S))
         a.do(ReadOutput(1, 1))
-        await until(lambda: a.end is not None)
+        await until(a.has_ended)
         a.do(FreezeProcess(1), ThawProcess(1), GuardProcess(1, 0.0, 0.0))
         assert a.end == ProcessExit(1, 0)
         assert a.counted() == (0, 0, 0)

@@ -42,17 +42,17 @@ class StoreMismatchError(StoreError):
 
 
 class StoreRolledBackError(StoreError):
-    """The store is older than what a peer has seen of it: it has forgotten votes.
+    """The store is older than what a peer, or its own data directory, has seen of it: it has forgotten votes.
 
     Attributes:
         position: the commits that this store holds.
-        seen: the commits that a peer has seen.
+        seen: the commits that were seen.
     """
 
-    def __init__(self, path: Path, position: int, seen: int) -> None:
+    def __init__(self, path: Path, position: int, seen: int, witness: str = "a peer") -> None:
         self.position, self.seen = position, seen
         super().__init__(
-            f"{path} holds {position} commits, and a peer has seen {seen}: an older copy of the disk was restored, "
+            f"{path} holds {position} commits, and {witness} has seen {seen}: an older copy of the disk was restored, "
             "or writes were lost; this node must not vote by it: start it as a new node, on an empty data directory"
         )
 
