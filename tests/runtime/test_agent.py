@@ -195,18 +195,23 @@ async def test_submission_that_waits_gets_all_output_of_a_command_that_writes_at
         assert sum(len(item["data"]) for item in items) == 5_000_000
         task = stream.result
         assert (task["id"], task["state"]) == (first["id"], "done")
-        assert task["result"]["output_dropped_bytes"] == 0
+        assert task["result"]["output_bytes"] == 5_000_000
 
 
 async def test_events_come_from_the_past_and_as_they_happen(tmp_path: Path) -> None:
-    async with solo(tmp_path) as client:
+    async with solo_agent(tmp_path) as (agent, client):
         past = await do(list, await do(client.stream, "events", follow=False, last=10))
         assert [event["kind"] for event in past] == ["found"]
         with Client(tmp_path) as other:
-            stream = await do(other.stream, "events", follow=True, last=0)
-            await do(client.call, "submit", argv=["true"], id="t")
+            stream = await do(other.stream, "events", follow=True, last=1)
+            assert (await do(next, stream))["kind"] == "found"
+            agent._log.publish(Event(kind=EventKind.WARN, detail="just now"))
             event = await do(next, stream)
-            assert (event["kind"], event["task_id"], event["observer"]) == ("task", "t", "solo")
+            assert (event["kind"], event["detail"], event["observer"]) == (
+                "warn",
+                "just now",
+                "solo",
+            )
 
 
 async def test_a_follower_that_does_not_keep_up_is_cut_off(
@@ -223,14 +228,14 @@ async def test_a_follower_that_does_not_keep_up_is_cut_off(
 
 
 async def test_views_carry_the_whole_picture_and_events_between(tmp_path: Path) -> None:
-    async with solo(tmp_path) as client:
+    async with solo_agent(tmp_path) as (agent, _):
         with Client(tmp_path) as other:
             stream = await do(other.stream, "views", interval_s=0.2)
             view = (await do(next, stream))["view"]
             assert {"node", "members", "tasks", "task_counts", "running", "at", "rates"} <= set(
                 view
             )
-            await do(client.call, "submit", argv=["true"], id="t")
+            agent._log.publish(Event(kind=EventKind.WARN))
             kinds: set[str] = set()
             rates: dict[str, float] = {}
             while "event" not in kinds or not rates:
@@ -324,6 +329,7 @@ def test_two_nodes_meet_and_one_leaves_without_a_trace(nodes: Nodes) -> None:
         "identity",
         "lock",
         "members",
+        "store",
     ]
     assert "stopped: SIGTERM received" in nodes.log("b")
     assert "b left" in nodes.log("a")

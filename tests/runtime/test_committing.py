@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from mesh.core.ballot import BALLOT_BYTES
 from mesh.core.effects import Commit, Stop
 from mesh.core.stored import StoredRecord
 from mesh.errors import LocalProtocolError
-from mesh.runtime.committing import Committing
+from mesh.runtime.committing import ROOM_BYTES, ROOM_LOOK_S, Committing
+from mesh.runtime.store import queue
 from mesh.runtime.store.faults import StoreError
 
 PATIENCE_S = 30.0
@@ -90,3 +92,97 @@ def test_another_store_than_the_nodes_own_is_refused(tmp_path: Path) -> None:
         pass
     with pytest.raises(StoreError):
         Committing(tmp_path / "store", os.urandom(16))
+
+
+class Disk:
+    """What statvfs says, as the test wants it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.free_bytes = 2 * ROOM_BYTES
+        monkeypatch.setattr(os, "statvfs", lambda _: self)
+
+    @property
+    def f_bavail(self) -> int:
+        return self.free_bytes // 4096
+
+    @property
+    def f_frsize(self) -> int:
+        return 4096
+
+
+async def test_a_disk_that_fills_up_is_told_once_and_again_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, said, disk = Told(), list[str](), Disk(monkeypatch)
+
+    async def commit(number: int) -> None:
+        store.commit(Commit(number, (record(b"key %d" % number, number),)))
+        while not told.commits or told.commits[-1] < number:
+            await told.news.wait()
+
+    with trio.fail_after(PATIENCE_S), Committing(tmp_path / "store", None) as store:
+        store.begin(told.committed, told.halt, said.append)
+        await commit(1)
+        assert said == []
+        disk.free_bytes = ROOM_BYTES - 4096
+        for number in range(2, 6):  # what was taken on is stored all the same
+            await commit(number)
+        assert [text.partition(" has ")[2] for text in said] == [
+            "24.0 MiB of free disk, 24 MiB are expected: free some room"
+        ]
+        assert store.facts()["lacks"] == said[0]
+        disk.free_bytes = ROOM_BYTES
+        await commit(6)
+        assert said[1:] == [""]
+        assert store.facts()["lacks"] == ""
+    assert told.stops == []
+
+
+async def test_a_disk_that_others_fill_is_noticed_without_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    told, said, disk = Told(), list[str](), Disk(monkeypatch)
+    with Committing(tmp_path / "store", None) as store:
+        store.begin(told.committed, told.halt, said.append)
+        async with trio.open_nursery() as nursery:
+            disk.free_bytes = 0
+            nursery.start_soon(store.run)
+            await trio.sleep(ROOM_LOOK_S / 2)
+            assert len(said) == 1
+            disk.free_bytes = ROOM_BYTES
+            await trio.sleep(ROOM_LOOK_S)
+            assert said[1:] == [""]
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_disk_that_is_slower_than_what_is_asked_of_it_is_told_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, said = Told(), list[str]()
+    Disk(monkeypatch)
+    with trio.fail_after(PATIENCE_S), Committing(tmp_path / "store", None) as store:
+        store.begin(told.committed, told.halt, said.append)
+        monkeypatch.setattr(queue, "ROOM_SHARE", 0.0)
+        store.commit(Commit(1, (record(b"key", 1),)))
+        assert "slower than what is asked of it" in said[0]
+        monkeypatch.undo()
+        Disk(monkeypatch)
+        while len(said) < 2:
+            await told.news.wait()
+        assert said[1:] == [""]
+
+
+async def test_status_says_what_the_store_holds(tmp_path: Path) -> None:
+    told = Told()
+    with trio.fail_after(PATIENCE_S), Committing(tmp_path / "store", None) as store:
+        store.begin(told.committed, told.halt)
+        before = store.facts()
+        assert (before["path"], before["last_commit_ms"]) == (str(tmp_path / "store"), None)
+        store.commit(Commit(1, (record(b"key", 1),)))
+        while not told.commits:
+            await told.news.wait()
+        facts = store.facts()
+        assert facts["commits"] == before["commits"] + 1 == store.position
+        assert facts["last_commit_ms"] > 0
+        assert facts["size_bytes"] > before["size_bytes"] > 0
+        assert set(facts) == {"path", "size_bytes", "commits", "last_commit_ms", "lacks"}

@@ -28,10 +28,13 @@ def test_a_new_directory_is_private_and_holds_a_fresh_identity(tmp_path: Path) -
     assert data.boot == 1_001
     assert data.mesh_id == 0
     assert identity_of(data.path) == {
-        "format": 1,
+        "format": 2,
         "node_id": f"{data.node_id:016x}",
         "boot": 1_001,
         "mesh_id": "",
+        "founder": False,
+        "store": "",
+        "position": 0,
     }
     data.close()
 
@@ -68,6 +71,61 @@ def test_what_is_persisted_is_there_after_a_restart(tmp_path: Path) -> None:
     again = open_data_dir(tmp_path, 1)
     again.close()
     assert (again.mesh_id, again.boot) == (0xABC, 78)
+
+
+def test_who_founded_its_mesh_is_its_founder_until_it_belongs_to_another(tmp_path: Path) -> None:
+    data = open_data_dir(tmp_path, 1)
+    data.persist({"mesh_id": 0xABC, "founder": 1})
+    data.persist({"boot": 77})
+    data.close()
+    again = open_data_dir(tmp_path, 1)
+    assert again.identity.is_founder
+    again.persist({"mesh_id": 0xDEF})
+    assert not again.identity.is_founder
+    again.close()
+
+
+def test_which_store_holds_the_votes_is_noted_beside_who_the_node_is(tmp_path: Path) -> None:
+    data = open_data_dir(tmp_path, 1)
+    assert (data.identity.store, data.identity.position) == (None, 0)
+    data.note_store(b"s" * 16, 12)
+    data.persist({"mesh_id": 5})
+    data.close()
+    again = open_data_dir(tmp_path, 1)
+    again.close()
+    assert (again.mesh_id, again.identity.store, again.identity.position) == (5, b"s" * 16, 12)
+
+
+def test_identity_of_the_first_format_is_read_and_has_no_store(tmp_path: Path) -> None:
+    first = {"format": 1, "node_id": "00000000000000ab", "boot": 7, "mesh_id": "00000000000000cd"}
+    (tmp_path / "identity").write_text(json.dumps(first))
+    data = open_data_dir(tmp_path, 1)
+    data.close()
+    assert (data.node_id, data.boot, data.mesh_id) == (0xAB, 8, 0xCD)
+    assert (data.identity.store, data.identity.is_founder) == (None, False)
+    assert identity_of(tmp_path)["format"] == FORMAT
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"store": None},
+        {"store": "ab"},
+        {"store": "G" * 32},
+        {"store": 7},
+        {"position": -1},
+        {"position": "3"},
+        {"position": True},
+        {"founder": 1},
+    ],
+)
+def test_what_is_said_of_the_store_is_whole_or_nothing_is_believed(
+    tmp_path: Path, wrong: dict[str, object]
+) -> None:
+    open_data_dir(tmp_path, 1).close()
+    (tmp_path / "identity").write_text(json.dumps(identity_of(tmp_path) | wrong))
+    with pytest.raises(DataDirectoryError, match=f"damaged.*{next(iter(wrong))}"):
+        open_data_dir(tmp_path, 1)
 
 
 def test_only_known_values_are_persisted(tmp_path: Path) -> None:
