@@ -152,7 +152,7 @@ class Claiming:
         if run is None or run.stage not in {Stage.RUNNING, Stage.DOOMED}:
             return []
         if isinstance(event, ProcessOutput):
-            run.take_output(event)
+            run.tails.take(event)
             return self._output.write(now, event)
         return self._on_exit(now, run, event)
 
@@ -332,7 +332,7 @@ class Claiming:
             return steps + self._end(now, run)
         if shortage or run.release_because:
             return steps + self._let_go(now, run, run.release_because or shortage)
-        return steps + self._finish(now, run, run.result(event))
+        return steps + self._finish(now, run, run.tails.result(event))
 
     def _finish(self, now: float, run: Run, result: Result) -> list[Step]:
         at = now + self._unix_offset_s

@@ -26,11 +26,11 @@ from mesh.tasks.body import task_key
 from mesh.tasks.commands import Abandon, Follow, Unfollow
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
-from mesh.tasks.feed import WINDOW_MAX
 from mesh.tasks.means import Means
 from mesh.tasks.talk import read_task, refused_text
 from mesh.tasks.trail import NEVER, Trail, Watcher
 from mesh.tasks.waiting import POLL_S, POLL_S_MAX, READ_S, WATCH_S
+from mesh.tasks.window import SIZE_MAX
 from mesh.wire.register_messages import Value
 from mesh.wire.task_messages import FollowEnd, Notice, Piece, Watch
 
@@ -80,7 +80,7 @@ class Following:
             if is_news and trail.read_due != NEVER:
                 trail.pause_s, trail.read_due = 0.0, min(trail.read_due, now + POLL_S)
         else:
-            is_news = trail.add(now, sender, message, self._window)
+            is_news = trail.add(now, sender, message, self._size)
         return self._advance(now, trail) if is_news else []
 
     def handle_done(self, now: float, done: Done) -> list[Step]:
@@ -103,7 +103,13 @@ class Following:
         return self._on_value(now, trail, outcome.value)
 
     def take_watch(self, watcher_id: int) -> tuple[list[tuple[int, bytes]], dict[str, Any] | None]:
-        """Return what a watcher has not taken, and its task's JSON: see `Tasks.take_watch`."""
+        """Return the pieces (stream, data) that a watcher has not taken, and its task's JSON once that has ended.
+
+        The JSON comes with the last pieces. A watcher that is unknown, or was dropped because it took nothing for
+        `watcher_stall_s`, gets no pieces and `{"watch_error": why}` with what is known of the task. When a new
+        attempt starts, its pieces come after all of the one before. Where nothing of the last attempt could be had,
+        the pieces are the tails that the task's result holds.
+        """
         watcher = self._watchers.get(watcher_id)
         if watcher is None:
             return [], {
@@ -150,7 +156,9 @@ class Following:
             assert trail.watchers
             assert trail.body is not None or trail.is_reading
             for attempt, feed in trail.feeds.items():
-                at_it = [one for one in trail.watchers.values() if one.watcher_id in feed.places]
+                at_it = [
+                    one for one in trail.watchers.values() if one.watcher_id in feed.window.places
+                ]
                 assert at_it
                 assert all(one.attempt == attempt for one in at_it)
                 feed.check_invariants()
@@ -158,8 +166,8 @@ class Following:
     # Commands.
 
     @property
-    def _window(self) -> int:
-        return max(1, min(WINDOW_MAX, WINDOWS_TOTAL // max(1, len(self._watchers))))
+    def _size(self) -> int:
+        return max(1, min(SIZE_MAX, WINDOWS_TOTAL // max(1, len(self._watchers))))
 
     def _follow(self, now: float, command: Follow) -> list[Step]:
         task_id, watcher_id = command.task_id, command.watcher_id
@@ -231,7 +239,7 @@ class Following:
         """Go on as far as possible, wake who has something to take, and arm the timers anew."""
         if self._trails.get(trail.task_id) is not trail:
             return []  # the last of its watchers has left meanwhile
-        steps: list[Step] = list(trail.advance(now, self._window, self._lost(trail)))
+        steps: list[Step] = list(trail.advance(now, self._size, self._lost(trail)))
         is_news = False
         for watcher in trail.watchers.values():
             if (

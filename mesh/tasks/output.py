@@ -24,7 +24,6 @@ from mesh.core.effects import ReadOutput
 from mesh.core.ids import NodeId
 from mesh.core.process import ProcessOutput
 from mesh.core.timers import Timers
-from mesh.errors import LocalProtocolError
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
 from mesh.tasks.output_log import PIECE_BYTES, Follower, OutputLog
@@ -60,10 +59,15 @@ class HeldOutput:
     # An attempt's life.
 
     def open(self, task_id: str, attempt: int, run_id: int) -> None:
-        """Begin with an attempt: from now on it can be followed."""
+        """Begin with an attempt: from now on it can be followed.
+
+        One of this number that ended here before is forgotten: there are two where records were lost, and the loss
+        was accepted.
+        """
         log = OutputLog(task_id, attempt, run_id)
-        if log.key in self._logs:
-            raise LocalProtocolError(f"attempt {attempt} of task {task_id} has begun here before")
+        before = self._logs.get(log.key)
+        if before is not None:
+            self._drop(before)
         self._logs[log.key] = self._by_run[run_id] = log
         self._turns[log.key] = None
 
@@ -254,11 +258,23 @@ class HeldOutput:
             key, _ = self._ended.popitem(last=False)
             log = self._logs[key]
             if not log.followers and not log.pending:
-                self._shrink(log, 0)
-                del self._logs[key]
+                self._drop(log)
                 return True
             self._ended[key] = now
         return False
+
+    def _drop(self, log: OutputLog) -> None:
+        """Forget an attempt, and who follows it."""
+        for node_id in log.followers:
+            self._silent.cancel((log.key, node_id))
+            self._behind.cancel((log.key, node_id))
+        log.followers.clear()
+        self._shrink(log, 0)
+        del self._logs[log.key]
+        self._by_run.pop(log.run_id, None)
+        self._ended.pop(log.key, None)
+        self._turns.pop(log.key, None)
+        self._waiting.pop(log.key, None)
 
 
 def _no_more(

@@ -47,6 +47,33 @@ class Stage(Enum):
     """The lease is lost, and its process is being killed."""
 
 
+@dataclass(slots=True)
+class Tails:
+    """The end of what an attempt wrote: what its result holds."""
+
+    ends: tuple[bytearray, bytearray] = field(default_factory=lambda: (bytearray(), bytearray()))
+    output_bytes: int = 0
+
+    def take(self, event: ProcessOutput) -> None:
+        """Keep the end of each stream."""
+        tail = self.ends[event.stream - 1]
+        tail += event.data
+        del tail[:-TAIL_BYTES_MAX]
+        self.output_bytes += len(event.data)
+
+    def result(self, end: ProcessExit) -> Result:
+        """Return what came of the attempt."""
+        kept = len(self.ends[0]) + len(self.ends[1])
+        return Result(
+            exit_code=end.exit_code & 0xFF,
+            error=end.error,
+            output_bytes=self.output_bytes,
+            output_dropped_bytes=self.output_bytes - kept,
+            stdout_tail=bytes(self.ends[0]),
+            stderr_tail=bytes(self.ends[1]),
+        )
+
+
 @dataclass(slots=True, eq=False)
 class Run:
     """One attempt. Invariant: its process lives exactly while it is running or doomed."""
@@ -85,8 +112,7 @@ class Run:
     guarded: tuple[float, float] = (0.0, 0.0)
     """What its guardian was told last."""
 
-    tails: tuple[bytearray, bytearray] = field(default_factory=lambda: (bytearray(), bytearray()))
-    output_bytes: int = 0
+    tails: Tails = field(default_factory=Tails)
     _body: Body | None = None
     since: float = 0.0
     """Unix: when its process was started."""
@@ -168,22 +194,3 @@ class Run:
         steps: list[Step] = [(sender, answer) for sender in self.cancellers]
         self.cancellers.clear()
         return steps
-
-    def take_output(self, event: ProcessOutput) -> None:
-        """Keep the end of each stream."""
-        tail = self.tails[event.stream - 1]
-        tail += event.data
-        del tail[:-TAIL_BYTES_MAX]
-        self.output_bytes += len(event.data)
-
-    def result(self, end: ProcessExit) -> Result:
-        """Return what came of it."""
-        kept = len(self.tails[0]) + len(self.tails[1])
-        return Result(
-            exit_code=end.exit_code & 0xFF,
-            error=end.error,
-            output_bytes=self.output_bytes,
-            output_dropped_bytes=self.output_bytes - kept,
-            stdout_tail=bytes(self.tails[0]),
-            stderr_tail=bytes(self.tails[1]),
-        )

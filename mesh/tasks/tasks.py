@@ -116,13 +116,7 @@ class Tasks:
         """Slots that an offer could get; 0 once this node drains."""
 
         self.take_watch = self._following.take_watch
-        """Returns the pieces (stream, data) that a watcher has not taken, and its task's JSON once that has ended.
-
-        The JSON comes with the last pieces. A watcher that is unknown, or was dropped because it took nothing for
-        `watcher_stall_s`, gets no pieces and `{"watch_error": why}` with what is known of the task. When a new
-        attempt starts, its pieces come after all of the one before. Where nothing of the last attempt could be had,
-        the pieces are the tails that the task's result holds.
-        """
+        """See `Following.take_watch`."""
 
         self._steward.adopt(now)
         for key, record in desk.voter:

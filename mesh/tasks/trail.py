@@ -120,7 +120,7 @@ class Trail:
         if watcher.task is not None:
             return not watcher.has_ended
         feed = self.feeds.get(watcher.attempt)
-        return feed is not None and feed.has_any(watcher.watcher_id)
+        return feed is not None and feed.window.has_any(watcher.watcher_id)
 
     def take(self, watcher: Watcher) -> list[tuple[int, bytes]]:
         """Return what a watcher has not taken."""
@@ -129,14 +129,14 @@ class Trail:
             watcher.has_ended = True
             return pieces
         feed = self.feeds.get(watcher.attempt)
-        pieces = [] if feed is None else feed.take(watcher.watcher_id)
+        pieces = [] if feed is None else feed.window.take(watcher.watcher_id)
         watcher.has_output = watcher.has_output or bool(pieces)
         return pieces
 
-    def add(self, now: float, sender: NodeId, piece: Piece, window: int) -> bool:
+    def add(self, now: float, sender: NodeId, piece: Piece, size: int) -> bool:
         """Take a piece if it is its owner's and one more."""
         feed = self.feeds.get(piece.attempt)
-        return feed is not None and feed.owner == sender and feed.add(now, piece, window)
+        return feed is not None and feed.owner == sender and feed.add(now, piece, size)
 
     def end(self, now: float, sender: NodeId, message: FollowEnd) -> bool:
         """Take an owner's word that no more comes, or not now; say whether it was that."""
@@ -161,13 +161,13 @@ class Trail:
         feed = self.feeds.get(watcher.attempt)
         if feed is None:
             return []
-        feed.leave(watcher.watcher_id)
-        if feed.places:
+        feed.window.leave(watcher.watcher_id)
+        if feed.window.places:
             return []
         del self.feeds[watcher.attempt]
         return [(feed.owner, feed.stop())] if feed.has_asked else []
 
-    def advance(self, now: float, window: int, lost: frozenset[NodeId]) -> list[Step]:
+    def advance(self, now: float, size: int, lost: frozenset[NodeId]) -> list[Step]:
         """Let watchers go on as far as they can, and say what is to be said to owners; `lost`: those not seen alive."""
         for feed in self.feeds.values():
             self._judge(now, feed, feed.owner in lost)
@@ -178,7 +178,7 @@ class Trail:
                 steps += self._go_on(now, self.body, watcher)
         for feed in self.feeds.values():
             self._judge(now, feed, feed.owner in lost)
-            message = feed.speak(now, window)
+            message = feed.speak(now, size)
             if message is not None:
                 steps.append((feed.owner, message))
         return steps
@@ -207,7 +207,7 @@ class Trail:
                 return steps
             if following is None:
                 return steps + self._finish(body, watcher)
-            if feed is not None and feed.has_any(watcher.watcher_id):
+            if feed is not None and feed.window.has_any(watcher.watcher_id):
                 self._took_due = now + WORD_S  # one attempt after the other
                 return steps
             steps += self.leave(watcher)
