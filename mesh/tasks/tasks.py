@@ -118,6 +118,9 @@ class Tasks:
         self.take_watch = self._following.take_watch
         """See `Following.take_watch`."""
 
+        self.newest = self._asking.newest
+        """Returns the newest tasks that this node votes on, so many at most, as it knows them, in short JSON."""
+
         self._steward.adopt(now)
         for key, record in desk.voter:
             self._asking.handle_changed(key, record)
@@ -197,10 +200,6 @@ class Tasks:
         """
         self._steward.stop()
         return self._carry_out(now, self._claiming.drain(now, until))
-
-    def newest(self, count_max: int) -> list[dict[str, Any]]:
-        """Return the newest tasks that this node votes on, as it knows them, in short JSON."""
-        return self._asking.newest(count_max)
 
     def view(self) -> dict[str, Any]:
         """Return what this node votes on by state, what runs here, and what was given up for want of room, JSON-ready."""
