@@ -18,5 +18,12 @@ admission.py  which members have stood long enough to be voters
 succession.py  how a node learns of rosters, takes its seat, and proposes the next
 handover.py   what a desk does for a change of voters
 outbox.py     what waits for a commit, and what does not
+digests.py    what a voter holds, as sums that two voters compare
+repair.py     how voters find what one of them lacks, and ship it
+finals.py     which final registers a voter holds, and which may be purged
+retention.py  how all voters of a register purge it
+upkeep.py     how fast that goes, and what a desk is asked to do for it
+keeping.py    digests, repair and retention, for one voter
+holder.py     an owner's part of a desk
 desk.py       all of it for one node: its voter, what it asks, what it owns
 """

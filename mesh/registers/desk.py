@@ -5,6 +5,7 @@
     messages of others ─────► voter ────┘       ▲              └──► Done, Held, Written, Fenced, Changed
     committed ──────────────────────────────────┘
     all that is heard ► succession, which says what to ask, to install, to adopt
+    all that is stored, and what voters say of it ► keeping, which says what to ship, to take, to forget
 
 The rule of all of it: what a voter answers, and what is asked under a number that was just set aside, leaves
 only when everything that was to be stored before it is durable. Renewals, and what is asked under numbers
@@ -29,14 +30,17 @@ from mesh.core.effects import Persist
 from mesh.core.ids import NodeId
 from mesh.registers.asker import Asked, Asker, Done
 from mesh.registers.handover import Adopt, Install, Move, Propose, Succession
+from mesh.registers.holder import Holder
+from mesh.registers.keeping import Keeping
 from mesh.registers.leases import LeaseTimes
 from mesh.registers.numbers import Numbers
 from mesh.registers.outbox import Message, Outbox, Output
 from mesh.registers.owning import Owning
-from mesh.registers.proposal import Change, Chosen
+from mesh.registers.proposal import Change
+from mesh.registers.record import NOTHING, Record
 from mesh.registers.seating import Seating
-from mesh.registers.trust import Hold
-from mesh.registers.voter import Step, Store, StoreEpoch, Voter
+from mesh.registers.upkeep import Fill, UpkeepMove
+from mesh.registers.voter import Forget, Step, Store, StoreEpoch, Voter
 from mesh.wire.register_messages import (
     Accept,
     Accepted,
@@ -49,6 +53,7 @@ from mesh.wire.register_messages import (
     Request,
     Value,
 )
+from mesh.wire.repair_messages import RepairMessage
 from mesh.wire.roster_messages import AskRoster, Fetch, Page, Roster, Seal, Sealed
 
 
@@ -56,78 +61,11 @@ class _Tag(Enum):
     ROSTER = "roster"
     """Of the succession's questions, whose ends are said to it alone."""
 
-
-class _Holder:
-    """What a desk does for an owner, and tells of seats and leases."""
-
-    def __init__(self, seating: Seating, owning: Owning) -> None:
-        self._seating = seating
-        self._owning = owning
-
-    @property
-    def roster(self) -> Roster | None:
-        """The latest roster that is known; None: none yet, and nothing that is asked is answered."""
-        return self._seating.roster
-
-    def seats(self, key: bytes) -> Roster:
-        """Return the epoch and the (at most three) voters of a register, best first."""
-        return self._seating.seats(key)
-
-    def place(self, key: bytes) -> int | None:
-        """Return this node's place among the voters of a register: 0 is the first; None: it is none of them."""
-        return self._seating.place(key)
-
-    def hold(self, now: float, key: bytes, chosen: Chosen) -> Hold:
-        """Take a lease that was granted to this session, and renew it from now on; return what may be done with it now.
-
-        Changes come as Held. DOUBT: it was granted too late, nothing is done before Held says SURE. LOST: far
-        too late; what was held is only to be dropped, or released by a write.
-
-        Raises:
-            LocalProtocolError: it is not this session's lease, or this node holds as many as it may; nothing
-                changed.
-        """
-        hold = self._owning.hold(now, key, chosen)
-        self._finish(now)
-        return hold
-
-    def write(self, now: float, key: bytes, value: Value) -> int:
-        """Write under the token of what is held, in place of the write before; return the number of this one.
-
-        Ends as Written with that number, or as Fenced; of writes that follow each other closely, only the last
-        is reported. It goes on when the lease is lost. A value that is no lease (released, or final) ends the
-        holding once it is Written: it need not be dropped. The work has stopped before such a value is written:
-        who claims next may be sure of it before Written comes.
-
-        Raises:
-            LocalProtocolError: the register is not held, or a final value was written; nothing is sent.
-        """
-        seq = self._owning.write(now, key, value)
-        self._finish(now)
-        return seq
-
-    def drop(self, now: float, key: bytes) -> None:
-        """Hold it no more: no renewals, no writes, and only such events as were on their way. To be called after LOST and Fenced as well."""
-        self._owning.drop(key)
-        self._finish(now)
-
-    def standing(self, now: float, key: bytes) -> Hold | None:
-        """Return what may be done with a lease now; None: it is not held here."""
-        return self._owning.standing(now, key)
-
-    def trusted_until(self, key: bytes) -> float | None:
-        """Return until when the work of a lease may run: what a guardian is told; None: it is not held here."""
-        return self._owning.trusted_until(key)
-
-    def given_up_at(self, key: bytes) -> float | None:
-        """Return when a lease is lost, unless it is renewed before; None: it is not held here."""
-        return self._owning.given_up_at(key)
-
-    def _finish(self, now: float) -> None:
-        raise NotImplementedError
+    KEEPING = "keeping"
+    """Of what is written back; nobody asks how that ends."""
 
 
-class Desk(_Holder):
+class Desk(Holder):
     """All that one session of a node has to do with registers. `take` after every call."""
 
     def __init__(
@@ -167,6 +105,9 @@ class Desk(_Holder):
         self.succession: Succession | None = None
         """Hears everything, and has its moves carried out; None: nobody sees to rosters. Set before the first call."""
 
+        self.keeping: Keeping | None = None
+        """Compares what is kept with other voters, and purges; None: nobody does. Set before the first call."""
+
         self._asker = Asker(
             boot=boot,
             own_id=own_id,
@@ -191,7 +132,7 @@ class Desk(_Holder):
         if steps is None:
             self._ask(now, self._asker.create(now, key, value, tag, timeout_s))
         else:
-            self._answer(self._own_id, steps)
+            self._answer(now, self._own_id, steps)
             ballot = Ballot(self._domain, epoch, 0, self._own_id)
             asked = self._asker.finish_creation(
                 now, key, value, ballot, tag=tag, timeout_s=timeout_s
@@ -257,13 +198,15 @@ class Desk(_Holder):
         self._ask(now, self._asker.handle_timeout(now))
         if self.succession is not None:
             self._carry_out(now, self.succession.handle_timeout(now))
+        if self.keeping is not None:
+            self._keep(now, self.keeping.handle_timeout(now))
         self._finish(now)
 
     def next_deadline(self) -> float | None:
         """Return when `handle_timeout` is due, unless something happens before."""
+        others = (self.succession, self.keeping)
         deadlines = [self._asker.next_deadline(), self._owning.next_deadline()]
-        if self.succession is not None:
-            deadlines.append(self.succession.next_deadline())
+        deadlines += [one.next_deadline() for one in others if one is not None]
         return min((at for at in deadlines if at is not None), default=None)
 
     def carry_out(self, now: float, moves: Iterable[Move]) -> None:
@@ -282,6 +225,8 @@ class Desk(_Holder):
         self._owning.check_invariants(self._now)
         if self.succession is not None:
             self.succession.check_invariants()
+        if self.keeping is not None:
+            self.keeping.check_invariants()
 
     # Inside.
 
@@ -294,11 +239,14 @@ class Desk(_Holder):
 
     def _deliver(self, now: float, sender: NodeId, message: Message) -> None:
         if isinstance(message, Prepare | Accept | Renew | Read):
-            self._answer(sender, self.voter.handle(now, message))
+            self._answer(now, sender, self.voter.handle(now, message))
         elif isinstance(message, Seal | Fetch):
-            self._answer(sender, self.voter.seal(now, message))
+            self._answer(now, sender, self.voter.seal(now, message))
         elif isinstance(message, Sealed | Page | Roster | AskRoster):
             pass  # the succession's own
+        elif isinstance(message, RepairMessage):
+            if self.keeping is not None:
+                self._keep(now, self.keeping.handle(now, sender, message))
         elif isinstance(message, Renewed):
             self._owning.handle(now, sender, message)
         else:
@@ -311,7 +259,7 @@ class Desk(_Holder):
     def _carry_out(self, now: float, moves: Iterable[Move]) -> None:
         for move in moves:
             if isinstance(move, Install):
-                self._store(self.voter.install(now, move.epoch, move.records))
+                self._store(now, self.voter.install(now, move.epoch, move.records))
             elif isinstance(move, Adopt):
                 self._adopt(now, move.roster)
             elif isinstance(move, Propose):
@@ -324,25 +272,50 @@ class Desk(_Holder):
                 # What it tells of an epoch may rest on what was just installed.
                 self._outbox.send(to, message, waits=True)
 
+    def _keep(self, now: float, moves: Iterable[UpkeepMove]) -> None:
+        for move in moves:
+            if isinstance(move, Fill):
+                self._store(now, self.voter.fill(*move.entry))
+            elif isinstance(move, Forget):
+                self._store(now, self.voter.purge(move.keys, move.n))
+            elif isinstance(move, Propose):
+                asked = self._asker.propose(
+                    now, move.key, move.change, _Tag.KEEPING, move.timeout_s
+                )
+                self._ask(now, asked)
+            else:
+                to, message = move
+                self._outbox.send(to, message, waits=True)
+
     def _adopt(self, now: float, roster: Roster) -> None:
         if self._seating.adopt(roster):
             self._owning.move(now, roster)
             self._asker.move(now)
+            if self.keeping is not None:
+                self.keeping.adopt(now, roster)
 
-    def _answer(self, sender: NodeId, steps: list[Step]) -> None:
-        for answer in self._store(steps):
+    def _answer(self, now: float, sender: NodeId, steps: list[Step]) -> None:
+        for answer in self._store(now, steps):
             self._outbox.send(sender, answer, waits=True)
 
-    def _store(self, steps: Iterable[Step]) -> list[Message]:
+    def _store(self, now: float, steps: Iterable[Step]) -> list[Message]:
         """See that what a voter wants to be stored is; return its answers, which wait for that."""
         answers: list[Message] = []
+        changed: list[tuple[bytes, Record]] = []
         for step in steps:
             if isinstance(step, Store):
                 self._outbox.store(step.key, step.record)
+                changed.append((step.key, step.record))
             elif isinstance(step, StoreEpoch):
                 self._outbox.store_epoch(step)
+                changed += [*((key, NOTHING) for key in step.forget), *step.records]
+            elif isinstance(step, Forget):
+                self._outbox.forget(step)
+                changed += [(key, NOTHING) for key in step.keys]
             else:
                 answers.append(step)
+        if self.keeping is not None:
+            self.keeping.note(now, changed)
         return answers
 
     def _ask(self, now: float, asked: Iterable[Asked], *, waits: bool = False) -> None:
@@ -350,9 +323,9 @@ class Desk(_Holder):
             if isinstance(one, Persist):
                 self._outbox.set_aside(one.values)
             elif isinstance(one, Done):
-                if one.tag is not _Tag.ROSTER:
+                if not isinstance(one.tag, _Tag):
                     self._outbox.say(one)
-                elif self.succession is not None:
+                elif one.tag is _Tag.ROSTER and self.succession is not None:
                     self._carry_out(now, self.succession.proposed(now, one.outcome))
             else:
                 to, request = one

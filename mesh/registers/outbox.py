@@ -15,21 +15,27 @@ Source: etcd's raft hands out what to store and what to send after it in one val
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.errors import LocalProtocolError
 from mesh.registers.asker import Done
 from mesh.registers.leaseholder import Held
-from mesh.registers.record import Record
-from mesh.registers.voter import StoreEpoch
+from mesh.registers.record import NOTHING, Record
+from mesh.registers.voter import Forget, StoreEpoch
 from mesh.wire.register_messages import Answer, Request
+from mesh.wire.repair_messages import RepairMessage
 from mesh.wire.roster_messages import AskRoster, Roster, SealAnswer, SealRequest
 
-Message: TypeAlias = Request | Answer | SealRequest | SealAnswer | Roster | AskRoster
+Message: TypeAlias = (
+    Request | Answer | SealRequest | SealAnswer | Roster | AskRoster | RepairMessage
+)
+
+PURGED: Final = "purged_numbers"
+"""The name of the stored number up to which nothing begins any more at this voter (`Voter.purged_n`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,9 @@ class Commit:
 
     epoch: tuple[int, int] | None
     """The epoch that this node votes in from now on (0: in none), and the last that it has sealed; None: as they were."""
+
+    forget: tuple[bytes, ...] = ()
+    """Registers that are kept no more; none of them is among the records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +86,7 @@ class Fenced:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The record that this node, a voter, keeps of a register has changed, and is durable here."""
+    """The record that this node, a voter, keeps of a register has changed, and is durable here; NOTHING: it was purged."""
 
     key: bytes
     record: Record
@@ -97,6 +106,9 @@ class Outbox:
         self._records: list[tuple[bytes, Record]] = []
         self._numbers: dict[str, int] = {}
         self._epoch: tuple[int, int] | None = None
+        self._forget: dict[bytes, None] = {}
+        self._closed: list[Commit] = []
+        """Commits that come before that one: what is forgotten in one can be stored anew in the next."""
 
         self._handed_out = 0
         self._committed = 0
@@ -121,12 +133,22 @@ class Outbox:
 
     def store(self, key: bytes, record: Record) -> None:
         """Make a record durable."""
+        if key in self._forget:
+            self._close()
         self._records.append((key, record))
 
     def store_epoch(self, step: StoreEpoch) -> None:
         """Make records and an epoch durable, in one commit."""
+        if not self._forget.keys().isdisjoint(key for key, _ in step.records):
+            self._close()
+        self._forget_keys(step.forget)
         self._records += step.records
         self._epoch = (step.epoch, step.sealed)
+
+    def forget(self, step: Forget) -> None:
+        """Make it durable that registers are gone."""
+        self._forget_keys(step.keys)
+        self._numbers[PURGED] = step.n
 
     def set_aside(self, numbers: Mapping[str, int]) -> None:
         """Make named numbers durable."""
@@ -157,7 +179,9 @@ class Outbox:
         self._committed = max(self._committed, number)
         changed: dict[bytes, Record] = {}
         while self._under_way and self._under_way[0].number <= self._committed:
-            changed.update(self._under_way.popleft().records)
+            commit = self._under_way.popleft()
+            changed.update(commit.records)
+            changed.update(dict.fromkeys(commit.forget, NOTHING))
         self._events += [Changed(key, record) for key, record in changed.items()]
         while self._waiting and self._waiting[0][0] <= self._committed:
             _, to, message = self._waiting.popleft()
@@ -170,15 +194,12 @@ class Outbox:
 
     def take(self) -> list[Output]:
         """Return everything since the last take: what to store, then what to send, then what happened."""
-        taken: list[Output] = []
-        if self._due > self._handed_out:
-            self._handed_out += 1
-            commit = Commit(
-                self._handed_out, tuple(self._records), dict(self._numbers), self._epoch
-            )
-            self._under_way.append(commit)
-            self._records, self._numbers, self._epoch = [], {}, None
-            taken.append(commit)
+        if self._has_more:
+            self._close()
+        taken: list[Output] = [*self._closed]
+        self._handed_out += len(self._closed)
+        self._under_way += self._closed
+        self._closed = []
         taken += [Post(to, tuple(messages)) for to, messages in self._posts.items()]
         taken += self._events
         self._posts, self._events = {}, []
@@ -197,8 +218,29 @@ class Outbox:
     @property
     def _due(self) -> int:
         """The number of the Commit that holds the last of what is to be stored by now."""
-        is_more = bool(self._records or self._numbers or self._epoch)
-        return self._handed_out + is_more
+        return self._handed_out + len(self._closed) + self._has_more
+
+    @property
+    def _has_more(self) -> bool:
+        return bool(self._records or self._numbers or self._epoch or self._forget)
+
+    def _close(self) -> None:
+        """Have all that is to be stored by now in one commit, and what comes after it in another."""
+        commit = Commit(
+            self._due,
+            tuple(self._records),
+            dict(self._numbers),
+            self._epoch,
+            tuple(self._forget),
+        )
+        self._records, self._numbers, self._epoch, self._forget = [], {}, None, {}
+        self._closed.append(commit)
+
+    def _forget_keys(self, keys: Iterable[bytes]) -> None:
+        gone = dict.fromkeys(keys)
+        if gone and self._records:
+            self._records = [one for one in self._records if one[0] not in gone]
+        self._forget.update(gone)
 
     def _leave(self, to: NodeId, message: Message) -> None:
         if to == self._own_id:

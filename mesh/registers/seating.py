@@ -17,6 +17,11 @@ from mesh.registers.roster import FULL, ROSTERS
 from mesh.wire.roster_messages import Roster
 
 
+def cell_of_key(key: bytes) -> int:
+    """Return the cell of a register."""
+    return cell_of(key.decode("latin-1"))  # any bytes are a text of as many letters
+
+
 class Seating:
     """The seats of every register in one epoch after the other."""
 
@@ -42,8 +47,13 @@ class Seating:
             return Roster(0, ())
         if key.startswith(ROSTERS):
             return roster
-        # Any bytes are a text of as many letters.
-        cell = cell_of(key.decode("latin-1"))
+        return self.seats_of_cell(cell_of_key(key))
+
+    def seats_of_cell(self, cell: int) -> Roster:
+        """Return the epoch and the voters of all registers of a cell, best first; epoch 0 and none, while no roster is known."""
+        roster = self.roster
+        if roster is None:
+            return Roster(0, ())
         seats = self._by_cell.get(cell)
         if seats is None:
             ranked = rank(cell, ((voter, 1) for voter in roster.voters))

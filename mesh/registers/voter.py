@@ -16,6 +16,12 @@ owner from renewing. A lease that ran out revives by a late renewal, as long as 
 
 A voter that starts again arms every accepted lease in full: it cannot know how much of it was left.
 
+What is over for good is purged, by all voters of a register in turn (retention.py). Then nothing is known of it, and
+whatever an owner or an asker of long ago sends, when it wakes up, must find no way in: no number up to the highest
+that was promised for anything purged (`purged_n`) begins anything here any more, nor does a ballot of an earlier
+epoch, whose every grant was installed. Only what was promised or accepted here already goes on. A creation (n = 0)
+is exempt: it is sent for seconds, and what is purged has been final here for longer than any message lives.
+
 The voter of an epoch answers in that epoch alone. Clocks: `now` in seconds of this node's own clock.
 
 Source: one single-decree Paxos acceptor per key [CASPaxos]; leases beside it are our own.
@@ -32,6 +38,7 @@ from mesh.core.ballot import NO_BALLOT, Ballot
 from mesh.core.ids import NodeId
 from mesh.registers.leases import LeaseTimes
 from mesh.registers.record import NOTHING, Record
+from mesh.registers.roster import ROSTERS
 from mesh.wire.register_messages import (
     Accept,
     Accepted,
@@ -70,9 +77,19 @@ class StoreEpoch:
     epoch: int
     sealed: int
     records: tuple[tuple[bytes, Record], ...] = ()
+    forget: tuple[bytes, ...] = ()
+    """In the same commit; none of these is among the records."""
 
 
-Step: TypeAlias = Store | StoreEpoch | Answer | SealAnswer
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Make it durable, in one commit, that these are gone, and that no number up to `n` begins anything any more."""
+
+    keys: tuple[bytes, ...]
+    n: int
+
+
+Step: TypeAlias = Store | StoreEpoch | Forget | Answer | SealAnswer
 
 
 class Voter:
@@ -85,6 +102,7 @@ class Voter:
         *,
         epoch: int,
         sealed: int = 0,
+        purged_n: int = 0,
         now: float,
         records: Iterable[tuple[bytes, Record]] = (),
     ) -> None:
@@ -94,6 +112,9 @@ class Voter:
         self.epoch = epoch
         self.sealed = sealed
         """The last epoch that this node has sealed; it never votes in that, or an earlier one, again."""
+
+        self.purged_n = purged_n
+        """Up to here no number begins anything here any more; it never goes down."""
 
         self._sorted: list[bytes] = []  # the keys, of what is sealed
         self._records: dict[bytes, Record] = dict(records)
@@ -137,6 +158,31 @@ class Voter:
         for key in [key for key in self._armed if self._is_over(self._records[key])]:
             del self._armed[key]
 
+    # Repair, and what is over.
+
+    def fill(self, key: bytes, ballot: Ballot, seq: int, value: Value) -> list[Step]:
+        """Take what another voter of this register has accepted in this epoch, as it was asked to ship it just now.
+
+        Where as much is held, or more was promised, nothing changes. It arms no lease: nobody's trust rests on
+        what was not here, and the owner renews. A lease that is armed under this ballot stays as it is.
+        """
+        record = self.record(key)
+        if (ballot, seq) <= (record.ballot, record.seq) or ballot < record.promised:
+            return []
+        filled = Record(max(record.promised, ballot), ballot, seq, value)
+        if record.ballot != ballot or not filled.is_leased:
+            self._armed.pop(key, None)
+        return [self._store(key, filled)]
+
+    def purge(self, keys: Iterable[bytes], n: int) -> list[Step]:
+        """Drop what all voters hold as final, or held when they were asked; no promise of it was above `n`."""
+        gone = tuple(key for key in keys if key in self._records)
+        if not gone and n <= self.purged_n:
+            return []
+        self.purged_n = max(self.purged_n, n)
+        self._drop(gone)
+        return [Forget(gone, self.purged_n)]
+
     # From one epoch to the next.
 
     def seal(self, now: float, request: SealRequest) -> list[Step]:
@@ -156,10 +202,14 @@ class Voter:
     def install(
         self, now: float, epoch: int, records: Mapping[bytes, tuple[Record, bool]]
     ) -> list[Step]:
-        """Vote in an epoch from now on, with what was held before it: by key the record, and whether a lease lives."""
+        """Vote in an epoch from now on, with what was held before it: by key the record, and whether a lease lives.
+
+        What is held here beside that was never chosen, or is over and purged: it goes.
+        """
         if epoch <= max(self.epoch, self.sealed):
             return []
-        self._sorted = []
+        gone = self._strays(records)
+        self._drop(gone)
         # What was the epoch's before is sealed here as well: this node may have been asked for neither.
         self.epoch, self.sealed = epoch, max(self.sealed, epoch - 1)
         changed: list[tuple[bytes, Record]] = []
@@ -175,13 +225,17 @@ class Voter:
             is_armed = was_live or (is_live and latest.ballot == record.ballot)
             if is_armed and merged.is_leased and not self._is_over(merged):
                 self._arm(now, key)
-        return [StoreEpoch(epoch, self.sealed, tuple(changed))]
+        return [StoreEpoch(epoch, self.sealed, tuple(changed), gone)]
 
     # What is known.
 
     def record(self, key: bytes) -> Record:
         """Return what is kept of a register."""
         return self._records.get(key, NOTHING)
+
+    def holds(self, key: bytes) -> bool:
+        """Say whether anything is kept of a register, be it a promise alone."""
+        return key in self._records
 
     def remaining_s(self, now: float, key: bytes) -> float | None:
         """Return for how long a lease lives, unless it is renewed; None: none does."""
@@ -213,8 +267,8 @@ class Voter:
         if ballot.epoch != self.epoch:
             return [WrongEpoch(key, ballot, self.epoch)]
         record = self.record(key)
-        if ballot <= record.promised or ballot <= record.ballot:
-            return [Outbid(key, ballot, record.promised)]
+        if ballot <= record.promised or ballot <= record.ballot or self._is_of_old(ballot):
+            return [Outbid(key, ballot, self._promised(record, ballot))]
         remaining = self._other_lease_s(now, key, Owner(ballot.node_id, request.boot))
         if remaining is not None:
             return [Leased(key, ballot, remaining)]
@@ -229,7 +283,7 @@ class Voter:
             return [WrongEpoch(key, ballot, self.epoch)]
         record = self.record(key)
         if not self._may_accept(record, ballot, seq):
-            return [Outbid(key, ballot, record.promised)]
+            return [Outbid(key, ballot, self._promised(record, ballot))]
         answer = Accepted(key, request.epoch, ballot, seq)
         if (record.ballot, record.seq) == (ballot, seq):
             return [answer]  # it is there already: a copy, or the first answer was lost
@@ -244,7 +298,31 @@ class Voter:
     def _may_accept(self, record: Record, ballot: Ballot, seq: int) -> bool:
         if ballot.n == 0 and seq == 0 and record is not NOTHING:
             return record.ballot == ballot and record.promised == ballot and record.seq == 0
+        is_known = ballot in (record.promised, record.ballot)
+        if not is_known and (ballot.n or seq) and self._is_of_old(ballot):
+            return False
         return ballot >= record.promised and (ballot, seq) >= (record.ballot, record.seq)
+
+    def _is_of_old(self, ballot: Ballot) -> bool:
+        """Say whether a ballot may be one of something that is purged."""
+        return 0 < self.purged_n >= ballot.n or ballot.epoch < self.epoch
+
+    def _promised(self, record: Record, ballot: Ballot) -> Ballot:
+        """Return what a ballot has to be above, to be told to whoever is refused."""
+        if not self._is_of_old(ballot):
+            return record.promised
+        return max(record.promised, Ballot(ballot.domain, self.epoch, self.purged_n + 1, NodeId(0)))
+
+    def _strays(self, installed: Mapping[bytes, tuple[Record, bool]]) -> tuple[bytes, ...]:
+        return tuple(
+            key for key in self._records if key not in installed and not key.startswith(ROSTERS)
+        )
+
+    def _drop(self, keys: Iterable[bytes]) -> None:
+        self._sorted = []
+        for key in keys:
+            del self._records[key]
+            self._armed.pop(key, None)
 
     def _on_renew(self, now: float, request: Renew) -> Renewed:
         renewed: list[int] = []

@@ -20,6 +20,7 @@ from mesh.errors import DecodeError, LocalProtocolError, VersionError
 from mesh.wire import (
     parcel_messages,
     register_messages,
+    repair_messages,
     roster_messages,
     swim_messages,
     task_messages,
@@ -55,6 +56,7 @@ _BY_CODE: Final = {
     **roster_messages.SCHEMAS,
     **task_messages.SCHEMAS,
     **parcel_messages.SCHEMAS,
+    **repair_messages.SCHEMAS,
 }
 _BY_TYPE: Final = {kind: (code, field) for code, (kind, field) in _BY_CODE.items()}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mesh.core.ballot import Ballot
 from mesh.registers.asker import SET_ASIDE
-from mesh.registers.outbox import Changed, Message
+from mesh.registers.outbox import PURGED, Changed, Message
 from mesh.registers.record import Record
 from mesh.wire.register_messages import Accept, Accepted, Held, Outbid, Prepare, Promised
 from tests.sim.registers.judge import Judge, Who
@@ -74,7 +74,15 @@ class DeskJudge:
         elif isinstance(message, Accepted | Held):
             is_true = _write(disk.record(message.key)) >= (message.ballot, message.seq)
         elif isinstance(message, Outbid):
-            is_true = disk.record(message.key).promised >= message.promised
+            promised = message.promised
+            is_of_all = (
+                promised.node_id == 0
+            )  # of no register by itself: of old epochs, and of what is purged
+            is_true = disk.record(message.key).promised >= promised or (
+                is_of_all
+                and promised.epoch == disk.epoch[0]
+                and promised.n <= disk.numbers.get(PURGED, 0) + 1
+            )
         else:
             is_true = True  # of no record, or of nothing but time
         if not is_true:

@@ -21,25 +21,25 @@ RIGHT: Final = DeskHabits()
 class AnswersAtOnce(Desk):
     """Lets answers leave before what they rest on is durable."""
 
-    def _answer(self, sender: NodeId, steps: list[Step]) -> None:
-        for answer in self._store(steps):
+    def _answer(self, now: float, sender: NodeId, steps: list[Step]) -> None:
+        for answer in self._store(now, steps):
             self._outbox.send(sender, answer, waits=False)
 
 
 class WaitsForItsOwn(Desk):
     """Lets an answer wait only if it stores something itself."""
 
-    def _answer(self, sender: NodeId, steps: list[Step]) -> None:
+    def _answer(self, now: float, sender: NodeId, steps: list[Step]) -> None:
         waits = any(isinstance(step, Store) for step in steps)
-        for answer in self._store(steps):
+        for answer in self._store(now, steps):
             self._outbox.send(sender, answer, waits=waits)
 
 
 class HearsItselfAtOnce(Desk):
     """Answers itself before what the answer rests on is durable."""
 
-    def _answer(self, sender: NodeId, steps: list[Step]) -> None:
-        for answer in self._store(steps):
+    def _answer(self, now: float, sender: NodeId, steps: list[Step]) -> None:
+        for answer in self._store(now, steps):
             self._outbox.send(sender, answer, waits=sender != self._own_id)
 
 

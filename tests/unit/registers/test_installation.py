@@ -187,7 +187,7 @@ def test_epoch_is_installed_once_and_none_before_it() -> None:
 
 def test_voter_that_installs_the_next_epoch_has_sealed_the_one_before() -> None:
     target = holding(A)
-    target.install(0.0, 2, {})
+    target.install(0.0, 2, {b"k": (target.record(b"k"), False)})
     (answer,) = target.handle(0.0, Accept(b"k", 1, ballot(9), 0, OPEN))
     assert isinstance(answer, WrongEpoch)
     assert target.seal(0.0, Seal(1)) == [Sealed(1, 1)]

@@ -176,7 +176,8 @@ def test_dropped_lease_is_renewed_no_more_and_late_answers_do_no_harm() -> None:
 def test_voters_of_another_epoch_are_asked_as_soon_as_they_are_known() -> None:
     world = World()
     for voter in VOTERS:
-        world.voters[voter].install(1.0, 2, {})
+        records = {key: (record, True) for key, record in world.voters[voter]}
+        world.voters[voter].install(1.0, 2, records)
     world.round_at(TIMES.renew_s, *VOTERS)
     assert world.holder.trusted_until(b"k0") == TIMES.owner_s, "they vote in another epoch"
     world.holder.move(3.0, 2, {b"k0": VOTERS, b"unknown": VOTERS})

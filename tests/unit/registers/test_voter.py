@@ -250,9 +250,17 @@ def test_a_first_write_is_accepted_in_its_own_epoch_alone() -> None:
 
 
 def test_a_later_write_goes_on_in_the_next_epoch_and_counts_there() -> None:
-    asked = voter(epoch=EPOCH + 1)
+    asked = voter(record=Record(ballot(5), ballot(5), 0, P_HAS), epoch=EPOCH + 1)
     answer = asked.handle(0, accept(5, FINAL, seq=1, epoch=EPOCH + 1))[1]
     assert answer == Accepted(KEY, EPOCH + 1, ballot(5), 1)
+
+
+def test_a_later_write_begins_nothing_in_the_next_epoch_where_its_grant_was_not_installed() -> None:
+    asked = voter(epoch=EPOCH + 1)
+    (answer,) = asked.handle(0, accept(5, FINAL, seq=1, epoch=EPOCH + 1))
+    assert isinstance(answer, Outbid)
+    assert answer.promised > ballot(5)
+    assert not asked.holds(KEY)
 
 
 # Creation without asking.
