@@ -36,15 +36,17 @@ class Keeping:
         expires: Expires,
         rng: random.Random,
         now: float,
+        repair: type[Repair] = Repair,
+        retention: type[Retention] = Retention,
     ) -> None:
         """Begin a session with the latest roster that is known. O(records)."""
         self._voter = voter
         self._seating = seating = Seating(own_id, roster)
         self._digests = digests = Digests(times.settle_s, voter)
-        self.repair = Repair(
+        self.repair = repair(
             own_id, voter=voter, seating=seating, digests=digests, times=times, rng=rng, now=now
         )
-        self.retention = Retention(
+        self.retention = retention(
             own_id,
             voter=voter,
             seating=seating,

@@ -47,6 +47,9 @@ class Writing(SlowDisk):
         for key, record in commit.records:
             self._judge.committed(disk, key, record)
             disk.records[key] = record
+        for key in commit.forget:
+            self._judge.forgot(disk, key)
+            disk.records.pop(key, None)
         for name, number in commit.numbers.items():
             self._judge.set_aside(disk, name, number)
             disk.numbers[name] = number

@@ -53,6 +53,10 @@ class DeskJudge:
             self.blame(f"the record of {key!r} at {disk.own} went back: {record} after {before}")
         self.of[key].committed(disk.own, record)
 
+    def forgot(self, disk: DeskDisk, key: bytes) -> None:
+        """Take that a disk is about to hold nothing of a register any more."""
+        self.blame(f"{disk.own} forgot {key!r}, which nobody purges here")
+
     def set_aside(self, disk: DeskDisk, name: str, number: int) -> None:
         """Take that a disk is about to hold this number."""
         if number < disk.numbers.get(name, 0):

@@ -10,9 +10,10 @@ from typing import Any, Final
 from mesh.core.ids import NodeId
 from mesh.registers.asker import SET_ASIDE
 from mesh.registers.desk import Desk
+from mesh.registers.keeping import Keeping
 from mesh.registers.leases import LeaseTimes
 from mesh.registers.numbers import Numbers
-from mesh.registers.outbox import Changed, Commit, Post
+from mesh.registers.outbox import PURGED, Changed, Commit, Post
 from mesh.registers.voter import Voter
 from mesh.wire.register_messages import Owner
 from mesh.wire.roster_messages import Roster
@@ -22,6 +23,9 @@ from tests.sim.registers.desk_judge import DeskJudge
 from tests.sim.registers.hosts import Host
 
 DOMAIN: Final = 1
+
+KeepingOf = Callable[[NodeId, Voter, Roster | None, random.Random, float], Keeping]
+"""Makes what compares and purges for one session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,14 @@ class DeskHabits:
     desk: type[Desk] = Desk
     keeps_numbers: bool = True
     """Numbers that were set aside are not used by the next session."""
+
+    voter: type[Voter] = Voter
+    keeping: KeepingOf | None = None
+    """What compares and purges; None: nobody does."""
+
+    client: type[Client] = Client
+    keeps_purges: bool = True
+    """A number below which nothing begins any more is known to the next session."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,11 +78,12 @@ class DeskProcess:
         disk.boot += 1
         owner = Owner(disk.own, disk.boot)
         self._epoch, sealed = disk.epoch
-        voter = Voter(
+        voter = around.habits.voter(
             disk.own,
             around.times,
             epoch=self._epoch,
             sealed=sealed,
+            purged_n=disk.numbers.get(PURGED, 0) if around.habits.keeps_purges else 0,
             now=now,
             records=disk.records.items(),
         )
@@ -85,8 +98,13 @@ class DeskProcess:
             voter=voter,
             roster=around.roster if knows_roster else None,
         )
+        if around.habits.keeping is not None:
+            seed = rng.getrandbits(32)
+            self._desk.keeping = around.habits.keeping(
+                disk.own, voter, self._desk.roster, random.Random(seed), now
+            )
         self._boot = disk.boot
-        self._client = Client(owner, self._desk, around.judge, rng, now)
+        self._client = around.habits.client(owner, self._desk, around.judge, rng, now)
         self._writing = Writing(disk, around.judge, rng, self._host.later, self._on_committed)
         self._is_over = False
         self._wakes_at: float | None = None

@@ -17,7 +17,7 @@ from mesh.registers.numbers import Numbers
 from mesh.registers.outbox import Commit, Message, Outbox, Post
 from mesh.registers.proposal import Chosen, Proposal, Reason, Refused
 from mesh.registers.trust import Hold, Trust
-from mesh.registers.voter import Step, Store, StoreEpoch
+from mesh.registers.voter import Forget, Step, Store, StoreEpoch
 from mesh.registers.writer import Writer
 from mesh.wire.register_messages import (
     Accept,
@@ -149,7 +149,7 @@ class Process:
     def _store(self, steps: Iterable[Step], asker: NodeId) -> None:
         """Store, then answer."""
         for step in steps:
-            assert not isinstance(step, StoreEpoch)
+            assert not isinstance(step, StoreEpoch | Forget)
             if isinstance(step, Store):
                 self._outbox.store(step.key, step.record)
             else:

@@ -13,7 +13,7 @@ from mesh.registers.leases import local
 from mesh.registers.numbers import BLOCK, Numbers
 from mesh.registers.proposal import RESEND_S, Chosen, Reason, Refused
 from mesh.registers.reading import Seen
-from mesh.registers.voter import Store, StoreEpoch, Voter
+from mesh.registers.voter import Forget, Store, StoreEpoch, Voter
 from mesh.wire.register_messages import (
     Accept,
     Accepted,
@@ -43,7 +43,9 @@ def owned(node_id: NodeId = OTHER) -> Value:
 
 def answers(voter: Voter, now: float, request: Request) -> list[Answer]:
     steps = voter.handle(now, request)
-    return [step for step in steps if not isinstance(step, Store | StoreEpoch | Sealed | Page)]
+    return [
+        step for step in steps if not isinstance(step, Store | StoreEpoch | Forget | Sealed | Page)
+    ]
 
 
 class World:

@@ -5,9 +5,9 @@ import pytest
 from mesh.core.ballot import Ballot
 from mesh.errors import LocalProtocolError
 from mesh.registers.asker import Done, Late
-from mesh.registers.outbox import Changed, Commit, Message, Outbox, Post
-from mesh.registers.record import Record
-from mesh.registers.voter import StoreEpoch
+from mesh.registers.outbox import PURGED, Changed, Commit, Message, Outbox, Post
+from mesh.registers.record import NOTHING, Record
+from mesh.registers.voter import Forget, StoreEpoch
 from mesh.wire.register_messages import Held, Read
 from tests.unit.registers.asked import EPOCH, KEY, OPEN, A, B, C
 
@@ -175,3 +175,42 @@ def test_what_comes_of_a_delivery_is_delivered_in_the_same_flush() -> None:
     noting.outbox.flush(0.0)
     assert noting.delivered == [Read(KEY, EPOCH, 1), answer(1)]
     noting.outbox.check_invariants()
+
+
+# What is forgotten.
+
+
+def test_what_is_forgotten_goes_with_its_number_and_is_said_to_be_nothing(outbox: Outbox) -> None:
+    outbox.store(OTHER, record(1))
+    outbox.store(KEY, record(1))
+    outbox.forget(Forget((KEY,), 7))
+    assert outbox.take() == [Commit(1, ((OTHER, record(1)),), {PURGED: 7}, None, (KEY,))]
+    assert not outbox.is_setting_aside, "no ballot waits for it"
+    outbox.committed(1)
+    assert outbox.take() == [Changed(OTHER, record(1)), Changed(KEY, NOTHING)]
+
+
+def test_what_is_stored_after_it_was_forgotten_is_in_a_commit_of_its_own(outbox: Outbox) -> None:
+    outbox.forget(Forget((KEY,), 7))
+    outbox.send(B, answer(1), waits=True)
+    outbox.store(KEY, record(8))
+    outbox.send(B, answer(2), waits=True)
+    assert outbox.take() == [
+        Commit(1, (), {PURGED: 7}, None, (KEY,)),
+        Commit(2, ((KEY, record(8)),), {}, None),
+    ]
+    outbox.committed(1)
+    assert outbox.take() == [Post(B, (answer(1),)), Changed(KEY, NOTHING)]
+    outbox.committed(2)
+    assert outbox.take() == [Post(B, (answer(2),)), Changed(KEY, record(8))]
+
+
+def test_an_epoch_forgets_what_was_to_be_stored_before_it(outbox: Outbox) -> None:
+    outbox.store(KEY, record(1))
+    outbox.store_epoch(StoreEpoch(5, 4, ((OTHER, record(2)),), (KEY,)))
+    outbox.store(KEY, record(3))
+    first, second = outbox.take()
+    assert first == Commit(1, ((OTHER, record(2)),), {}, (5, 4), (KEY,))
+    assert second == Commit(2, ((KEY, record(3)),), {}, None)
+    outbox.committed(2)
+    assert outbox.take() == [Changed(OTHER, record(2)), Changed(KEY, record(3))]
