@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from typing import ClassVar
 
 from mesh.core.ids import NodeId
 from mesh.registers.digests import Digests
@@ -26,6 +27,9 @@ from mesh.wire.roster_messages import Roster
 class Keeping:
     """One session's. Built of the voter as its disk made it, before anything changes that."""
 
+    repair_of: ClassVar[type[Repair]] = Repair
+    retention_of: ClassVar[type[Retention]] = Retention
+
     def __init__(
         self,
         own_id: NodeId,
@@ -36,17 +40,15 @@ class Keeping:
         expires: Expires,
         rng: random.Random,
         now: float,
-        repair: type[Repair] = Repair,
-        retention: type[Retention] = Retention,
     ) -> None:
         """Begin a session with the latest roster that is known. O(records)."""
         self._voter = voter
         self._seating = seating = Seating(own_id, roster)
         self._digests = digests = Digests(times.settle_s, voter)
-        self.repair = repair(
+        self.repair = self.repair_of(
             own_id, voter=voter, seating=seating, digests=digests, times=times, rng=rng, now=now
         )
-        self.retention = retention(
+        self.retention = self.retention_of(
             own_id,
             voter=voter,
             seating=seating,

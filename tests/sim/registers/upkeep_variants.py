@@ -9,13 +9,14 @@ from typing import Any, Final
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.registers.desk import Desk
+from mesh.registers.keeping import Keeping
 from mesh.registers.record import Record
 from mesh.registers.repair import Repair
 from mesh.registers.retention import Retention, _Batch
-from mesh.registers.upkeep import UpkeepMove, UpkeepTimes
+from mesh.registers.upkeep import Fill, UpkeepMove, UpkeepTimes
 from mesh.registers.voter import Forget, Step, Voter
 from mesh.wire.register_messages import Value
-from mesh.wire.repair_messages import Compare, Lack, Purge, Purged, Ship, Shipped, Sums
+from mesh.wire.repair_messages import Compare, Lack, Purge, Ship, Shipped, Sums
 from tests.sim.registers.upkeep_world import UpkeepHabits
 
 RIGHT: Final = UpkeepHabits()
@@ -131,8 +132,6 @@ class TakesBelowPromise(Repair):
     """Takes what is shipped though more was promised."""
 
     def _take(self, entries: Iterable[Shipped]) -> list[UpkeepMove]:
-        from mesh.registers.upkeep import Fill
-
         return [Fill(entry) for entry in entries if self._is_more(entry)]
 
 
@@ -147,15 +146,21 @@ class DropsFirst(Retention):
         return moves
 
 
+def _with(
+    *, repair: type[Repair] = Repair, retention: type[Retention] = Retention
+) -> type[Keeping]:
+    return type("Wrong", (Keeping,), {"repair_of": repair, "retention_of": retention})
+
+
 def _soon() -> UpkeepTimes:
     times = UpkeepTimes(compare_s=2, settle_s=2, message_life_s=25)
-    object.__setattr__(times, "message_life_s", 0.1)  # noqa: PLC2801 - past its check
+    object.__setattr__(times, "message_life_s", 0.1)  # past its check
     return times
 
 
 DESK: Final = RIGHT.desk
 PURGING: Final = {
-    "a majority may purge": replace(RIGHT, retention=AsksMajority),
+    "a majority may purge": replace(RIGHT, keeping=_with(retention=AsksMajority)),
     "a purge is not on disk": replace(RIGHT, desk=replace(DESK, desk=ForgetsInMemory)),
     "what is old is taken": replace(RIGHT, desk=replace(DESK, voter=KnowsNoOld)),
     "what is old is taken where something is held": replace(
@@ -165,15 +170,19 @@ PURGING: Final = {
         RIGHT, desk=replace(DESK, keeps_purges=False)
     ),
     "what was just final is purged": replace(RIGHT, times=_soon()),
-    "the first voter drops first": replace(RIGHT, retention=DropsFirst),
+    "the first voter drops first": replace(RIGHT, keeping=_with(retention=DropsFirst)),
 }
 KEEPING: Final = {
-    "nothing is shipped": replace(RIGHT, repair=ShipsNothing),
-    "nothing is written back": replace(RIGHT, repair=WritesNothingBack),
+    "nothing is shipped": replace(RIGHT, keeping=_with(repair=ShipsNothing)),
+    "nothing is written back": replace(RIGHT, keeping=_with(repair=WritesNothingBack)),
     "leases are shipped over and over": replace(
-        RIGHT, repair=ShipsLeasesOverAndOver, desk=replace(DESK, voter=ArmsWhatIsShipped)
+        RIGHT,
+        keeping=_with(repair=ShipsLeasesOverAndOver),
+        desk=replace(DESK, voter=ArmsWhatIsShipped),
     ),
     "what is shipped is taken below a promise": replace(
-        RIGHT, repair=TakesBelowPromise, desk=replace(DESK, voter=FillsBelowItsPromise)
+        RIGHT,
+        keeping=_with(repair=TakesBelowPromise),
+        desk=replace(DESK, voter=FillsBelowItsPromise),
     ),
 }

@@ -16,8 +16,6 @@ from mesh.registers.keeping import Keeping
 from mesh.registers.leases import local
 from mesh.registers.proposal import majority
 from mesh.registers.record import Record
-from mesh.registers.repair import Repair
-from mesh.registers.retention import Retention
 from mesh.registers.roster import FIRST, FULL
 from mesh.registers.seating import Seating
 from mesh.registers.upkeep import UpkeepTimes
@@ -43,7 +41,7 @@ HEALED_S_MAX: Final = 200.0
 two comparisons, and what is over is purged within some lives of a message: a voter may have been away."""
 
 KEYS: Final = (b"task/a", b"task/b", b"task/c")
-TIMES: Final = UpkeepTimes(compare_s=2, settle_s=2, message_life_s=25)
+TIMES: Final = UpkeepTimes(compare_s=2, settle_s=2, message_life_s=18)
 """A message lives for 9 s at most, or as long as a host is stopped that is no voter."""
 
 
@@ -75,8 +73,7 @@ class UpkeepHabits:
     """The machines of a host; the defaults are right."""
 
     desk: DeskHabits = DeskHabits(client=Resubmitting)  # noqa: RUF009 - frozen
-    repair: type[Repair] = Repair
-    retention: type[Retention] = Retention
+    keeping: type[Keeping] = Keeping
     times: UpkeepTimes = TIMES
 
 
@@ -156,7 +153,7 @@ class UpkeepWorld:
         for node in self._idle:
             for _ in range(rng.choice((1, 2, 3))):
                 self._clockwork.after(rng.uniform(0, BAD_S / 2), self._absence(node))
-        if rng.random() < 0.3:
+        for _ in range(rng.choice((0, 1, 2))):
             self._clockwork.after(
                 rng.uniform(0, BAD_S / 2), self._absence(rng.choice(self._roster.voters))
             )
@@ -197,38 +194,20 @@ class UpkeepWorld:
         def expires(key: bytes, record: Record) -> float | None:
             return now + keep_s if self._purges else None
 
-        keeping = keeping_of(
-            self._habits, own, voter, roster=roster, expires=expires, rng=rng, now=now
+        keeping = self._habits.keeping(
+            own,
+            voter=voter,
+            roster=roster,
+            times=self._habits.times,
+            expires=expires,
+            rng=rng,
+            now=now,
         )
         self._keepings.append(keeping)
         return keeping
 
     def _deliver(self, sender: NodeId, to: NodeId, message: object) -> None:
         self._hosts[to].deliver(sender, message)
-
-
-def keeping_of(
-    habits: UpkeepHabits,
-    own: NodeId,
-    voter: Voter,
-    *,
-    roster: Roster | None,
-    expires: Callable[[bytes, Record], float | None],
-    rng: random.Random,
-    now: float,
-) -> Keeping:
-    """Return what compares and purges, made of these machines."""
-    return Keeping(
-        own,
-        voter=voter,
-        roster=roster,
-        times=habits.times,
-        expires=expires,
-        rng=rng,
-        now=now,
-        repair=habits.repair,
-        retention=habits.retention,
-    )
 
 
 def run(seed: int, habits: UpkeepHabits, *, purges: bool = True) -> UpkeepOutcome:

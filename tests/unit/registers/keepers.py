@@ -31,7 +31,6 @@ def keeper(
     times: UpkeepTimes = UPKEEP,
     expires: Expires = for_good,
     now: float = 0.0,
-    **machines: Any,  # noqa: ANN401 - of repair and retention
 ) -> Desk:
     """Return a desk that begins with these records."""
     voter = Voter(node, TIMES, epoch=EPOCH, now=now, records=records)
@@ -53,7 +52,6 @@ def keeper(
         expires=expires,
         rng=random.Random(int(node)),
         now=now,
-        **machines,
     )
     return made
 
