@@ -61,7 +61,10 @@ def main() -> int:
         return 2
     # The run's own name: two runs under one token must not look like one.
     names = {"task": task, "token": str(token), "run": secrets.token_hex(8), "node": wanted.node}
-    append(wanted.log, kind="start", **names, every_ns=int(wanted.every_s * 1e9))
+    attempt = os.environ.get(
+        "MESH_ATTEMPT", ""
+    )  # whose cause can be asked for, whatever it died of
+    append(wanted.log, kind="start", **names, every_ns=int(wanted.every_s * 1e9), attempt=attempt)
     for _ in range(round(wanted.for_s / wanted.every_s)):
         time.sleep(wanted.every_s)
         append(wanted.log, kind="heartbeat", **names)

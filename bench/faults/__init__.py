@@ -1,0 +1,1 @@
+"""Real nodes that run real tasks while something breaks, judged from outside."""

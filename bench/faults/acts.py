@@ -1,0 +1,365 @@
+"""The faults, one row each: what is done while tasks run, for how long, and how it is mended.
+
+    kill_node        SIGKILL of a node; its guardian lives, clears its work away and says so
+    kill_guardian    SIGKILL of a guardian; its node must kill its work and end
+    kill_both        both at once
+    stop_owner       SIGSTOP of a node that runs tasks, past its lease; SIGCONT
+    stop_voter       the same for a voter
+    stop_steward     the same for the node that is first voter of every task
+    stop_tree        guardian, node and work stand still together, as a host that is frozen; then go on together
+    power_cut        SIGKILL of every process of every node; all start again
+    host_cut         a host's packets are dropped, both ways
+    one_way_cut      what a host sends is dropped; it hears all
+    reject           a host's packets are refused aloud, as by a firewall: connections are reset
+    loss             every fifth packet that reaches any host is dropped
+    full_disk        a voter's disk is full, for a while
+    rolled_back      a voter's store is replaced by an older one, as a backup that is played back
+    join_leave       members come, leave, and come back
+    rolling_restart  every node in turn is told to end, and starts again
+    client_dies      clients are killed while they submit; others submit the same again
+    same_key_twice   every task is submitted by two clients at once, under one id
+
+Victims are drawn from those that run tasks, by turns among the voters and the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from bench.faults.client import Pace, submit_all
+from bench.faults.scene import Fault, Scene
+from bench.faults.stage import Stage
+from mesh.errors import MeshError
+from mesh.fleet.clearing import wait_until
+from mesh.runtime.datadir import STORE_NAME
+
+PAST_LEASE_S: Final = 6.0
+"""Owner 2 s, voter 3 s, grace 0.5 s: by then another has it, and for long enough to be seen."""
+
+CUT_S: Final = 8.0
+REJECT_S: Final = 60.0
+LOSS_S: Final = 20.0
+FULL_S: Final = 5.0
+DISK_MIB: Final = 12
+REST_S: Final = 1.0
+CLIENT_LIFE_S: Final = 1.5
+_TCP_REFUSED: Final = "-p tcp -j REJECT --reject-with tcp-reset"
+_UDP_REFUSED: Final = "-p udp -j REJECT --reject-with icmp-port-unreachable"
+
+Act = Callable[[Scene, str], None]
+
+
+def _each(scene: Scene, among: Callable[[int], Sequence[str]], act: Act) -> None:
+    """Apply an act to a victim that is busy, let all find together again, and so on with the next."""
+    for number in scene.rounds():
+        victim = scene.victim(among(number))
+        if victim is None:
+            return
+        scene.applied += 1
+        act(scene, victim)
+        scene.stage.wait_whole()
+        scene.hold(REST_S)
+
+
+# Processes that end, or stand still.
+
+
+def _kill_node(scene: Scene) -> None:
+    def act(scene: Scene, victim: str) -> None:
+        _kill(scene, victim, [scene.stage.node(victim).pid])
+
+    _each(scene, scene.voter_or_other, act)
+
+
+def _kill_guardian(scene: Scene) -> None:
+    def act(scene: Scene, victim: str) -> None:
+        _kill(scene, victim, [scene.stage.node(victim).outer_pid])
+
+    _each(scene, scene.voter_or_other, act)
+
+
+def _kill_both(scene: Scene) -> None:
+    def act(scene: Scene, victim: str) -> None:
+        node = scene.stage.node(victim)
+        _kill(scene, victim, [node.outer_pid, node.pid])
+
+    _each(scene, scene.voter_or_other, act)
+
+
+def _kill(scene: Scene, victim: str, pids: Sequence[int]) -> None:
+    node_pid = scene.stage.node(victim).pid
+    scene.stage.signal(pids, signal.SIGKILL)
+    scene.stage.wait_gone(victim, node_pid)
+    scene.hold(REST_S)
+    scene.stage.restart(victim)
+
+
+def _stop(scene: Scene, pids: Sequence[int]) -> None:
+    scene.stage.signal(pids, signal.SIGSTOP)
+    try:
+        scene.hold(PAST_LEASE_S)
+    finally:
+        scene.stage.signal(pids, signal.SIGCONT)
+
+
+def _stop_node(scene: Scene, victim: str) -> None:
+    _stop(scene, [scene.stage.node(victim).pid])
+
+
+def _stop_owner(scene: Scene) -> None:
+    _each(scene, lambda _: scene.stage.running(), _stop_node)
+
+
+def _stop_voter(scene: Scene) -> None:
+    _each(scene, lambda _: scene.stage.voters(), _stop_node)
+
+
+def _choose_steward(scene: Scene) -> None:
+    scene.steward = scene.rng.choice(scene.stage.voters())
+
+
+def _stop_steward(scene: Scene) -> None:
+    for _ in scene.rounds():
+        if scene.steward is None or not scene.wait_busy():
+            return
+        scene.applied += 1
+        _stop_node(scene, scene.steward)
+        scene.stage.wait_whole()
+        scene.hold(REST_S)
+
+
+def _stop_tree(scene: Scene) -> None:
+    def act(scene: Scene, victim: str) -> None:
+        _stop(scene, scene.stage.tree(victim))
+
+    _each(scene, scene.voter_or_other, act)
+
+
+def _power_cut(scene: Scene) -> None:
+    for _ in scene.rounds():
+        if not scene.wait_busy():
+            return
+        scene.applied += 1
+        names = scene.stage.running()
+        scene.stage.kill_everything()
+        for name in names:
+            scene.stage.launch(name)
+        scene.stage.wait_whole()
+        scene.hold(REST_S)
+
+
+# The network.
+
+
+def _ruled(*rules: str, seconds: float) -> Act:
+    def act(scene: Scene, victim: str) -> None:
+        scene.stage.rule(victim, *rules)
+        try:
+            scene.hold(seconds)
+        finally:
+            scene.stage.unrule(victim)
+
+    return act
+
+
+def _host_cut(scene: Scene) -> None:
+    act = _ruled("-A INPUT -i eth0 -j DROP", "-A OUTPUT -o eth0 -j DROP", seconds=CUT_S)
+    _each(scene, scene.voter_or_other, act)
+
+
+def _one_way_cut(scene: Scene) -> None:
+    _each(scene, scene.voter_or_other, _ruled("-A OUTPUT -o eth0 -j DROP", seconds=CUT_S))
+
+
+def _reject(scene: Scene) -> None:
+    rules = [
+        f"-A {chain} {way} eth0 {what}"
+        for chain, way in (("INPUT", "-i"), ("OUTPUT", "-o"))
+        for what in (_TCP_REFUSED, _UDP_REFUSED)
+    ]
+    victim = scene.victim(scene.stage.voters())
+    if victim is not None:
+        scene.applied += 1
+        _ruled(*rules, seconds=REJECT_S)(scene, victim)
+        scene.stage.wait_whole()
+
+
+def _loss(scene: Scene) -> None:
+    if not scene.wait_busy():
+        return
+    scene.applied += 1
+    names = scene.stage.running()
+    for name in names:
+        scene.stage.rule(
+            name, "-A INPUT -i eth0 -m statistic --mode random --probability 0.2 -j DROP"
+        )
+    try:
+        scene.hold(LOSS_S)
+    finally:
+        for name in names:
+            scene.stage.unrule(name)
+    scene.stage.wait_whole()
+
+
+# Disks.
+
+
+def _mount_founder(stage: Stage) -> None:
+    stage.mount_small(stage.names[0], DISK_MIB)
+
+
+def _full_disk(scene: Scene) -> None:
+    """Fill the founder's disk: it votes from the first moment on."""
+    victim = scene.stage.names[0]
+    ballast = scene.stage.node(victim).data / "log"  # a name that a data directory may hold
+    for _ in scene.rounds():
+        if not scene.wait_busy():
+            return
+        scene.applied += 1
+        _fill(ballast)
+        try:
+            scene.hold(FULL_S)
+        finally:
+            ballast.unlink()
+        if not scene.stage.node(victim).is_running:
+            scene.stage.restart(victim)
+        scene.stage.wait_whole()
+        scene.hold(REST_S)
+
+
+def _fill(ballast: Path) -> None:
+    """Write until the disk takes no byte more."""
+    with ballast.open("wb", buffering=0) as file:
+        for size in (1 << 16, 1 << 12, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(size))
+    assert shutil.disk_usage(ballast).free == 0, errno.ENOSPC
+
+
+def _rolled_back(scene: Scene) -> None:
+    """Keep a copy of a voter's store, let it vote on, and put the copy back."""
+    for _ in scene.rounds():
+        victim = scene.victim(scene.stage.voters())
+        if victim is None:
+            return
+        store, copy = scene.stage.node(victim).data / STORE_NAME, scene.place / "copy"
+        _while_down(scene, victim, lambda: _copy(store, copy))  # noqa: B023 - called at once
+        scene.hold(2 * REST_S)
+        if not scene.wait_busy():
+            return
+        scene.applied += 1
+        _while_down(scene, victim, lambda: _copy(copy, store))  # noqa: B023 - called at once
+        scene.stage.wait_whole()
+        scene.hold(REST_S)
+
+
+def _while_down(scene: Scene, victim: str, act: Callable[[], None]) -> None:
+    node_pid = scene.stage.node(victim).pid
+    scene.stage.signal([node_pid], signal.SIGKILL)
+    scene.stage.wait_gone(victim, node_pid)
+    act()
+    scene.stage.restart(victim)
+
+
+def _copy(source: Path, to: Path) -> None:
+    if to.exists():
+        shutil.rmtree(to)
+    shutil.copytree(source, to)
+
+
+# Members, and clients.
+
+
+def _join_leave(scene: Scene) -> None:
+    stage = scene.stage
+    for number in scene.rounds():
+        if not scene.wait_busy():
+            return
+        scene.applied += 1
+        if number < len(stage.spares):
+            stage.restart(stage.spares[number])
+        victim = scene.victim(scene.voter_or_other(number))
+        if victim is None:
+            return
+        stage.node(victim).call("leave", reason="benchmark")
+        stage.node(victim).wait_ended(30.0)
+        stage.wait_whole()
+        scene.hold(2 * REST_S)
+        stage.restart(victim)
+        stage.wait_whole()
+        scene.hold(REST_S)
+
+
+def _rolling_restart(scene: Scene) -> None:
+    for name in scene.stage.names:
+        if scene.is_over():
+            return
+        scene.applied += 1
+        scene.stage.node(name).stop()
+        scene.stage.restart(name)
+        scene.stage.wait_whole()
+
+
+def _client_dies(scene: Scene) -> None:
+    """Kill clients of this fault's own amid their tasks; then the same tasks again, by one that lives."""
+    doors = scene.stage.doors()
+    for number in scene.rounds():
+        if scene.is_over():
+            return
+        scene.applied += 1
+        file = scene.place / "orders"
+        orders = [{**one, "id": f"{one['id']}-{number}"} for one in scene.orders()[:200]]
+        file.write_text(json.dumps(orders))
+        command = [sys.executable, "-m", "bench.faults.client", str(scene.acks), str(file)]
+        before = scene.acks.stat().st_size
+        with subprocess.Popen([*command, *map(str, doors)]) as client:
+            _until_written(scene.acks, before)
+            scene.hold(scene.rng.uniform(0, CLIENT_LIFE_S))
+            client.send_signal(signal.SIGKILL)
+        submit_all(doors[number % len(doors) :] + doors, orders, scene.acks, Pace())
+
+
+def _until_written(file: Path, before: int) -> None:
+    wait_until(
+        lambda: file.stat().st_size > before or None, 30.0, lambda: MeshError("no client wrote")
+    )
+
+
+def _wait_for_all(scene: Scene) -> None:
+    scene.applied += 1
+    while not scene.is_over():
+        time.sleep(0.2)
+
+
+_ALL: Final = (
+    Fault(name="kill_node", play=_kill_node),
+    Fault(name="kill_guardian", play=_kill_guardian),
+    Fault(name="kill_both", play=_kill_both),
+    Fault(name="stop_owner", play=_stop_owner),
+    Fault(name="stop_voter", play=_stop_voter),
+    Fault(name="stop_steward", play=_stop_steward, choose=_choose_steward),
+    Fault(name="stop_tree", play=_stop_tree),
+    Fault(name="power_cut", play=_power_cut),
+    Fault(name="host_cut", play=_host_cut, is_apart=True),
+    Fault(name="one_way_cut", play=_one_way_cut, is_apart=True),
+    Fault(name="reject", play=_reject, is_apart=True),
+    Fault(name="loss", play=_loss, is_apart=True),
+    Fault(name="full_disk", play=_full_disk, prepare=_mount_founder, needs_root=True),
+    Fault(name="rolled_back", play=_rolled_back),
+    Fault(name="join_leave", play=_join_leave, spare=3),
+    Fault(name="rolling_restart", play=_rolling_restart),
+    Fault(name="client_dies", play=_client_dies),
+    Fault(name="same_key_twice", play=_wait_for_all, copies=2, is_extra_wrong=True),
+)
+FAULTS: Final = {fault.name: fault for fault in _ALL}
