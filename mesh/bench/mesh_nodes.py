@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from mesh.bench.contestant import Contestant, Traffic, tether
@@ -99,6 +100,10 @@ class MeshNodes(Contestant):
     def pid(self, member: str) -> int:
         """Return the node's own process: its guardian is neither paused nor killed."""
         return self._fleet.nodes[member].pid
+
+    def data(self, member: str) -> Path:
+        """Return a node's data directory, by which its clients reach it."""
+        return self._fleet.nodes[member].data
 
     def last_words(self, member: str) -> str | None:
         """Return the end of the log of a node that has ended."""

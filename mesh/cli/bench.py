@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from mesh.cli.arguments import Commands, Parser, add_command, decimal, whole_number
+from mesh.cli.bench_tasks import add_tasks
 from mesh.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def add_commands(commands: Commands) -> None:
     _add_scale(detect)
     _add_faults(detect)
     _add_results(detect)
+    add_tasks(benches)
 
 
 def _add_scale(detect: Parser) -> None:

@@ -1,0 +1,129 @@
+"""What `mesh bench tasks` has measured: a JSON shape that programs may rely on, and a table for people.
+
+Rates are tasks a second; times are milliseconds unless their name says seconds. What was never reached is null.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from mesh.bench.ledger import percentile
+from mesh.bench.records import Blame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """How many tasks a second, and over how many seconds."""
+
+    enqueued_s: float
+    """Acknowledged a second, by one client in batches at one node, while the nodes run them."""
+
+    end_to_end_s: float
+    """Ended a second, from the first submission to the last end."""
+
+    drained_s: float
+    """Ended a second of tasks that all become due at one moment."""
+
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Some times in milliseconds."""
+
+    median_ms: float | None = None
+    p99_ms: float | None = None
+    worst_ms: float | None = None
+
+
+def times_of(times_ms: Sequence[float]) -> Times:
+    """Return the middle and the end of some times."""
+    if not times_ms:
+        return Times()
+    p99 = percentile(times_ms, 0.99)
+    return Times(
+        median_ms=round(statistics.median(times_ms), 2),
+        p99_ms=None if p99 is None else round(p99, 2),
+        worst_ms=round(max(times_ms), 2),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class TaskFigures:
+    """All of it; a part that was not come to is None."""
+
+    about: str = ""
+    throughput: Throughput | None = None
+    acknowledged: Times = Times()
+    """Submitted singly: until the answer."""
+
+    pickup: Times = Times()
+    """Submitted singly: until the command's process has begun, its own start included."""
+
+    command: Times = Times()
+    """How long the command's own start takes, started without a mesh."""
+
+    status: Times = Times()
+    """A status asked of a busy node: how late its event loop is, and what the answer costs."""
+
+    recovery_s: float | None = None
+    recoveries_s: Sequence[float] = ()
+    blame: Blame = field(default_factory=Blame)
+    failure: str = ""
+
+    def to_json(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the JSON shape."""
+        return {
+            "settings": dict(settings),
+            "about": self.about,
+            "throughput": None if self.throughput is None else asdict(self.throughput),
+            "pickup": asdict(self.pickup),
+            "acknowledged": asdict(self.acknowledged),
+            "command": asdict(self.command),
+            "status": asdict(self.status),
+            "recovery_s": self.recovery_s,
+            "recoveries_s": list(self.recoveries_s),
+            "suspicions": self.blame.suspicions,
+            "false_accusations": self.blame.false_accusations,
+            "failure": self.failure,
+            "peers": {},
+        }
+
+    def text(self) -> str:
+        """Return it for people."""
+        rows = [("", self.about)]
+        if self.throughput is not None:
+            found = self.throughput
+            rows += [
+                ("acknowledged", f"{found.enqueued_s:.0f} tasks/s, in batches"),
+                ("end to end", f"{found.end_to_end_s:.0f} tasks/s"),
+                ("drained", f"{found.drained_s:.0f} tasks/s"),
+            ]
+        rows += [
+            (name, _times_text(times))
+            for name, times in (
+                ("submitted singly", self.acknowledged),
+                ("picked up", self.pickup),
+                ("of that the command", self.command),
+                ("status, busy", self.status),
+            )
+            if times.median_ms is not None
+        ]
+        if self.recovery_s is not None:
+            worst = max(self.recoveries_s)
+            count = len(self.recoveries_s)
+            rows.append(
+                ("recovered", f"median {self.recovery_s:.3f} s, worst {worst:.3f} s of {count}")
+            )
+        blame = f"{self.blame.suspicions} suspicions, {self.blame.false_accusations} dead verdicts"
+        rows.append(("of the living", blame))
+        if self.failure:
+            rows.append(("FAILED", self.failure))
+        return "\n".join(f"{name:<20}  {text}" for name, text in rows)
+
+
+def _times_text(times: Times) -> str:
+    return f"median {times.median_ms} ms, p99 {times.p99_ms} ms, worst {times.worst_ms} ms"
