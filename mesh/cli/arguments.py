@@ -79,17 +79,18 @@ def data_dirs(options: argparse.Namespace) -> tuple[Path, ...]:
 
 
 def data_dir(options: argparse.Namespace) -> Path:
-    """Return the one data directory that the user means.
+    """Return the one data directory that the user means: the last `--data`, else $MESH_DATA or the default.
 
     Raises:
-        ConfigError: several are named.
+        ConfigError: $MESH_DATA names several.
     """
     found = data_dirs(options)
-    if len(found) > 1:
+    if len(found) > 1 and not options.data:
         raise ConfigError(
-            f"one data directory is expected, found {len(found)}: {', '.join(map(str, found))}; name one with --data"
+            f"one data directory is expected, found {len(found)} in MESH_DATA: {', '.join(map(str, found))}; name one "
+            "with --data"
         )
-    return found[0]
+    return found[-1]
 
 
 def user_path(flag: str, text: str) -> Path:

@@ -8,6 +8,8 @@ from mesh.client import Client
 from mesh.errors import CommandRefused
 
 SHOWN_MAX = 5
+VOTERS_OF_ONE = 3
+"""So many voters has one task, if there are so many."""
 
 
 def ask_about(client: Client, request: str, given: str) -> Any:  # noqa: ANN401 - JSON comes back
@@ -24,11 +26,21 @@ def ask_about(client: Client, request: str, given: str) -> Any:  # noqa: ANN401 
         refused = error
     found = client.call("tasks")
     fitting = [task["id"] for task in found["tasks"] if task["id"].startswith(given)]
-    if given in fitting or not fitting:
+    if given in fitting or (not fitting and _knows_all(client)):
         raise refused
+    if not fitting:
+        raise CommandRefused(
+            f"{refused}; this node votes on few tasks or none, and knows no others by their beginning: write the whole id"
+        )
     if len(fitting) > 1:
         more = f" and {len(fitting) - SHOWN_MAX} more" if len(fitting) > SHOWN_MAX else ""
         raise CommandRefused(
             f"several tasks begin with {given}: {', '.join(fitting[:SHOWN_MAX])}{more}; write more of the id"
         )
     return client.call(request, id=fitting[0])
+
+
+def _knows_all(client: Client) -> bool:
+    """Say whether the node votes on every task of its mesh: while three or fewer vote, each of them does."""
+    registers = client.call("status")["registers"]
+    return bool(registers["votes"]) and len(registers["voters"]) <= VOTERS_OF_ONE

@@ -54,8 +54,8 @@ def test_output_of_a_task_is_printed_on_its_own_streams(
 ) -> None:
     submit(pair[0], "speaks", "echo out; echo err >&2; exit 3")
     finished(pair[0], "speaks")
-    for node in pair:
-        found = mesh("task", "spea", "--output", *at(node))
+    for node, given in ((pair[0], "spea"), (pair[1], "speaks")):  # the second one votes on nothing
+        found = mesh("task", given, "--output", *at(node))
         assert (found.returncode, found.stdout, found.stderr) == (0, "out\n", "err\n")
 
 
@@ -77,12 +77,15 @@ def test_output_that_is_not_whole_says_so(
 def test_task_that_has_ended_is_not_cancelled_any_more(
     mesh: Mesh, pair: tuple[NodeProcess, NodeProcess]
 ) -> None:
-    submit(pair[0], "over", "true")
+    pair[0].call("submit", id="over", argv=["true"])
     finished(pair[0], "over")
     assert mesh("cancel", "over", *at(pair[0])).stdout == "over had already ended: done\n"
     again = mesh("submit", "--id", "over", *at(pair[0]), "--", "true")
     assert (again.returncode, again.stdout) == (0, "over\n")
     assert again.stderr == "mesh: task over is already known, nothing started\n"
+    other = mesh("submit", "--id", "over", *at(pair[0]), "--", "false")
+    assert (other.returncode, other.stdout) == (0, "over\n")
+    assert "known, as another command or with other options, nothing started" in other.stderr
 
 
 def test_task_that_nobody_can_take_says_what_it_waits_for(

@@ -73,7 +73,7 @@ class ScriptedNode:
         return [type(command).__name__ for command in self.commands]
 
     def view(self, now: float) -> View:
-        node = {"name": "scripted", "counters": {}}
+        node = {"name": "scripted", "counters": {}, "registers": {"votes": True, "voters": ["a"]}}
         member = {"name": "scripted", "node_id": "0" * 15 + "a", "state": "alive", "self": True}
         return View(node, [member], [], {}, [])
 

@@ -61,7 +61,7 @@ class Node(ScriptedNode):
 
     def view(self, now: float) -> View:
         return View(
-            {"name": "n1", "counters": {}},
+            {"name": "n1", "counters": {}, "registers": {"votes": True, "voters": ["n1"]}},
             [{"name": "n1", "node_id": "a" * 16, "state": "alive", "self": True}],
             [],
             {"scheduled": 1, "ready": 1, "leased": 0},

@@ -17,8 +17,9 @@ from mesh.errors import CommandRefused
 class Node:
     """Answers as a node does that keeps these tasks."""
 
-    def __init__(self, *ids: str) -> None:
+    def __init__(self, *ids: str, voters: int = 3, votes: bool = True) -> None:
         self._ids = ids
+        self._registers = {"votes": votes, "voters": ["n"] * voters}
 
     def call(self, name: str, **args: str) -> dict[str, Any]:
         if name == "tasks":
@@ -26,6 +27,8 @@ class Node:
                 "tasks": [{"id": task_id} for task_id in self._ids],
                 "local": "as it knows them",
             }
+        if name == "status":
+            return {"registers": self._registers}
         if args["id"] not in self._ids:
             raise CommandRefused(f"no task {args['id']} is known")
         return {"id": args["id"], "asked": name}
@@ -52,6 +55,12 @@ def test_beginning_that_fits_none_is_refused_as_the_node_says() -> None:
     for given in ("x", ""):
         with pytest.raises(CommandRefused, match="is known"):
             ask(Node("a1"), "cancel", given)
+
+
+def test_beginning_is_not_looked_for_among_tasks_that_the_node_does_not_vote_on() -> None:
+    for node in (Node("a1", voters=4), Node(votes=False)):
+        with pytest.raises(CommandRefused, match=r"no task x is known; .* write the whole id"):
+            ask(node, "cancel", "x")
 
 
 def waiting(reason: str, **changes: object) -> dict[str, Any]:
