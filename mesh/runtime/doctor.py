@@ -13,15 +13,18 @@ from typing import Final, Literal, TypeAlias
 
 from mesh.core.ids import format_id
 from mesh.errors import DataDirectoryError
-from mesh.runtime.datadir import STORE_NAME, read_identity
+from mesh.runtime.datadir import STORE_NAME, NodeIdentity, read_identity
 from mesh.runtime.store.checks import inspect, lacks_index
 from mesh.runtime.store.connection import DATABASE
 from mesh.runtime.store.faults import StoreError
+from mesh.runtime.store.identity import StoreIdentity
 
 FREE_BYTES_MIN: Final = 128 * 1024 * 1024
 """With less free room a node may stop at any moment: the log and what waits for it fill as much."""
 
 FREE_BYTES_FEW: Final = 1024 * 1024 * 1024
+
+_ITS_OWN: Final = "put the right one back if the node has not run without it, else start as a new node, on an empty data directory"
 
 Level: TypeAlias = Literal["ok", "warn", "bad"]
 
@@ -65,14 +68,25 @@ def check_data_dir(path: Path, *, is_named: bool = False) -> list[Finding]:
         *_room(path),
         _node_of(path),
         _identity(path, names),
-        *check_store(path / STORE_NAME),
+        *check_store(path / STORE_NAME, _noted(path)),
     ]
 
 
-def check_store(path: Path) -> list[Finding]:
-    """Look at a store: whether it opens, whether all of it is whole, and what it says of itself."""
+def _noted(path: Path) -> NodeIdentity | None:
+    """Return whose store is expected; what is wrong with the identity is said elsewhere."""
+    try:
+        return read_identity(path)
+    except DataDirectoryError:
+        return None
+
+
+def check_store(path: Path, noted: NodeIdentity | None = None) -> list[Finding]:
+    """Look at a store: whether it opens, all of it is whole, and it is the one that its node has noted."""
+    if not path.exists() and noted is not None and noted.store is not None:
+        text = f"{path}: the store {noted.store.hex()} is expected, found none: the votes of this node are not here"
+        return [Finding("store", "bad", text, _ITS_OWN)]
     if not path.exists():
-        return [Finding("store", "ok", f"{path} does not exist: this node keeps no registers")]
+        return [Finding("store", "ok", f"{path} does not exist: the first start makes it")]
     if lacks_index(path):
         text = f"{path} has a log without an index, as in a copy: it is checked when a node starts there"
         advice = "no node may start on an older copy: it has forgotten votes"
@@ -85,6 +99,8 @@ def check_store(path: Path) -> list[Finding]:
     except StoreError as error:
         text, _, advice = str(error).rpartition("; ")
         return [Finding("store", "bad", text or advice, advice if text else "")]
+    if noted is not None and (wrong := _mismatch(found.store, noted)):
+        return [Finding("store", "bad", f"{path}: {wrong}", _ITS_OWN)]
     size = f"{found.size_bytes / 1024 / 1024:.1f} MiB"
     numbers = ", ".join(f"{name} {value}" for name, value in sorted(found.numbers.items()))
     whole = f"version {found.version}, {found.records} records in {size}, all whole"
@@ -93,6 +109,18 @@ def check_store(path: Path) -> list[Finding]:
         Finding("store", "ok", f"{path / DATABASE}: {whole}"),
         Finding("position", "ok", f"{at}; {numbers or 'no numbers'}"),
     ]
+
+
+def _mismatch(found: StoreIdentity, noted: NodeIdentity) -> str:
+    """Return why this store is not the one that the node has noted, or ""."""
+    if noted.store is None:
+        text = "no store with commits is expected, as this node has noted none, found"
+        return f"{text} {found.identity.hex()} at commit {found.position}" if found.position else ""
+    if noted.store != found.identity:
+        return f"the store {noted.store.hex()} is expected, found {found.identity.hex()}: these are not this node's votes"
+    if noted.position > found.position:
+        return f"commit {noted.position} or a later one is expected, found {found.position}: this is an older copy"
+    return ""
 
 
 def worst(findings: list[Finding]) -> Level:

@@ -250,10 +250,10 @@ import sys
 from pathlib import Path
 from mesh.errors import MeshError
 from mesh.runtime.agent import AgentSettings, run_agent
-path, name, bind, *seeds = sys.argv[1:]
+path, name, bind, drain_s, *seeds = sys.argv[1:]
 try:
     sys.exit(run_agent(AgentSettings(data_dir=Path(path), name=name, bind=("127.0.0.1", int(bind)),
-                                     profile="local", seeds=tuple(seeds), slots=2)))
+                                     profile="local", seeds=tuple(seeds), slots=2, drain_s=float(drain_s))))
 except MeshError as error:
     print(type(error).__name__, error, file=sys.stderr)
     sys.exit(9)
@@ -267,10 +267,21 @@ class Nodes:
         self.home = home
         self.processes: list[subprocess.Popen[bytes]] = []
 
-    def start(self, name: str, *seeds: str, port: int = 0) -> subprocess.Popen[bytes]:
+    def start(
+        self, name: str, *seeds: str, port: int = 0, drain_s: float = 0.0
+    ) -> subprocess.Popen[bytes]:
         with (self.home / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-c", CODE, str(self.home / name), name, str(port), *seeds],
+                [
+                    sys.executable,
+                    "-c",
+                    CODE,
+                    str(self.home / name),
+                    name,
+                    str(port),
+                    str(drain_s),
+                    *seeds,
+                ],
                 stderr=log,
                 stdout=log,
                 start_new_session=True,
@@ -393,6 +404,38 @@ def test_leaving_stops_the_work_and_a_second_signal_does_not_wait(nodes: Nodes) 
     assert a.wait(10) == 1
     nodes.wait(lambda: not Path(f"/proc/{pid}").exists(), "its work is gone")
     assert not (nodes.home / "a" / "control.sock").exists()
+
+
+def test_running_task_may_end_within_the_time_that_the_node_was_given(nodes: Nodes) -> None:
+    a = nodes.start("a", drain_s=60)
+    nodes.wait_member("a")
+    begun, gate, done = (nodes.home / name for name in ("begun", "gate", "done"))
+    script = f"touch {begun}; while [ ! -e {gate} ]; do sleep 0.02; done; echo over >{done}"
+    nodes.call("a", "submit", argv=["sh", "-c", script], id="slow")
+    nodes.wait(begun.exists, "the work runs")
+    a.terminate()
+    nodes.wait(lambda: "leaving; what runs has 1m00s" in nodes.log("a"), "it is leaving")
+    nodes.wait(lambda: bool(nodes.call("a", "status")["used"]), "the work goes on")
+    gate.touch()
+    assert a.wait(20) == 0
+    assert done.read_text() == "over\n"
+
+
+def test_tasks_outlive_the_only_node_that_keeps_them(nodes: Nodes) -> None:
+    a = nodes.start("a")
+    nodes.wait_member("a")
+    nodes.wait(
+        lambda: nodes.call("a", "submit", argv=["true"], id="kept")["id"] == "kept", "it is taken"
+    )
+    nodes.wait(lambda: nodes.call("a", "task", id="kept")["state"] == "done", "it is done")
+    a.kill()
+    a.wait()
+    nodes.start("a")
+    nodes.wait(lambda: nodes.call("a", "task", id="kept")["state"] == "done", "it is still known")
+    store = nodes.call("a", "status")["store"]
+    assert store["path"] == str(nodes.home / "a" / "store")
+    assert store["commits"] > 0
+    assert store["size_bytes"] > 0
 
 
 def test_a_node_that_was_killed_comes_back_as_itself(nodes: Nodes) -> None:

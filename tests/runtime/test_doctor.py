@@ -24,9 +24,10 @@ from tests.runtime.store.told import Shop, accept, promise
 def data(tmp_path: Path) -> Path:
     """Give the data directory of a node that ran and voted, and is gone."""
     path = tmp_path / "data"
-    open_data_dir(path, 1_000).close()
+    node = open_data_dir(path, 1_000)
     with Shop(path / "store") as shop:
-        shop.open()
+        node.note_store(shop.open().identity, 0)
+        node.close()
         shop.write(promise(b"a", 1), accept(b"b", 2), numbers={"n": 7})
     return path
 
@@ -180,6 +181,34 @@ def test_a_log_without_its_index_is_left_to_a_node(
     (found,) = check_store(data / "store")
     assert found.level == "warn"
     assert contents(data) == before
+
+
+def test_a_store_that_is_gone_is_bad_and_one_that_never_was_is_not(data: Path) -> None:
+    shutil.rmtree(data / "store")
+    found = named(check_data_dir(data), "store")
+    assert found.level == "bad"
+    assert "the votes of this node are not here" in found.text
+    assert "start as a new node" in found.advice
+    (data / "identity").unlink()
+    assert named(check_data_dir(data), "store").level == "ok"
+
+
+def test_a_store_that_the_node_has_not_noted_is_bad(data: Path, tmp_path: Path) -> None:
+    other = open_data_dir(tmp_path / "other", 1_000)
+    shutil.copytree(data / "store", other.path / "store")
+    assert "has noted none" in named(check_data_dir(other.path), "store").text
+    other.note_store(b"x" * 16, 0)
+    assert "these are not this node's votes" in named(check_data_dir(other.path), "store").text
+    other.close()
+
+
+def test_an_older_copy_of_the_store_is_bad(data: Path) -> None:
+    node = open_data_dir(data, 1_000)
+    assert node.identity.store is not None
+    node.note_store(node.identity.store, 2)
+    node.close()
+    found = named(check_data_dir(data), "store")
+    assert (found.level, found.text.rpartition(": ")[2]) == ("bad", "this is an older copy")
 
 
 def test_a_store_whose_first_start_was_cut_short_says_so(data: Path) -> None:

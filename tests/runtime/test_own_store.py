@@ -81,7 +81,7 @@ def record(n: int) -> StoredRecord:
 
 
 def test_first_start_makes_the_store_and_notes_which_it_is(data: DataDir) -> None:
-    assert data.identity.store is None
+    assert data.identity.position == 0
     with open_store(data) as store:
         assert data.identity.store == store.identity
         commit(store, 1, 2, 3)

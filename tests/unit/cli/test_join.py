@@ -60,6 +60,18 @@ def test_pause_tolerance_takes_the_place_of_the_profiles(join: SettingsOf) -> No
         join("--pause-tolerance", "0")
 
 
+def test_running_tasks_get_the_time_that_is_said_when_the_node_is_told_to_end(
+    join: SettingsOf,
+) -> None:
+    assert join().drain_s == 0.0
+    assert join("--drain", "0s").drain_s == 0.0
+    assert join("--drain", "90s").drain_s == 90.0
+    assert join("--drain", "10m").drain_s == 600.0
+    for wrong in ("5", "31d", "soon"):
+        with pytest.raises(ConfigError, match="--drain expects"):
+            join("--drain", wrong)
+
+
 def test_evidence_may_be_left_to_silence_alone(join: SettingsOf) -> None:
     assert join().has_evidence
     assert join().swim().lifeguard.has_lifelines
