@@ -236,7 +236,8 @@ class Steward:
 
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` has something to do."""
-        dues = (self._timers.next_deadline(), self._queue.next_timeout())
+        retry_at = None if self._is_stopped else self._queue.next_timeout()
+        dues = (self._timers.next_deadline(), retry_at)
         return min((due for due in dues if due is not None), default=None)
 
     def stop(self) -> None:
