@@ -141,7 +141,9 @@ class _Run:
         network = Network(seed, Conditions())
         self._world = World(seed, Node, network)
         swim = replace(profile(anomalies.profile), lifeguard=lifeguard)
-        self._fleet = Fleet(self._world, swim, FleetOptions(clock_rate_error=1e-4))
+        self._fleet = Fleet(
+            self._world, swim, FleetOptions(clock_rate_error=1e-4, profile=anomalies.profile)
+        )
         self._rng = stream(seed, "anomalies")
         self._blocked: list[Host] = []
         self._crashed_s: dict[int, float] = {}

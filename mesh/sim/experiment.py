@@ -124,7 +124,7 @@ class Experiment:
             delay_s=delay_s, jitter_s=delay_s / 10, loss_ratio=settings.loss_ratio
         )
         self.world = World(seed, make_node, Network(seed, conditions), check=check, sink=sink)
-        options = FleetOptions(clock_rate_error=1e-4)
+        options = FleetOptions(clock_rate_error=1e-4, profile=settings.profile)
         self._fleet = Fleet(self.world, self._swim, options)
         self._rng = stream(seed, "experiment")
         self._nemesis = Nemesis(self.world, self._fleet, stream(seed, "nemesis"))

@@ -8,6 +8,7 @@ back, and the first keeps its disk, so that whoever seeks the mesh can find it.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
@@ -28,6 +29,7 @@ class FaultKind(StrEnum):
     RESTART = "restart"  # that, and they return without seeds
     UPROOT = "uproot"  # that, and every address has changed but one
     PAUSE = "pause"
+    STANDSTILL = "standstill"  # the whole host stops, with all that runs on it; its clock goes on
     DEAF = "deaf"  # messages wait, while timers run and what the node sends goes out
     HALVES = "halves"  # a partition between the hosts named and all others
     LONG_CUT = "long-cut"  # that, for longer than anybody is remembered who left, or was forgotten
@@ -68,21 +70,22 @@ def plan(
     pause_tolerance_s: float,
     *,
     long_s: float = 0.0,
+    kinds: Sequence[FaultKind] = (),
 ) -> tuple[Fault, ...]:
     """Draw the faults of a run: their number grows with the mesh, their lengths straddle the tolerance.
 
-    `long_s` is what a long cut lasts at least. 0: there is none.
+    `long_s` is what a long cut lasts at least. 0: there is none. `kinds`: some of these, else of all.
     """
     begin_s, end_s = window
     count = rng.randint(3, 6 + nodes // 3)
-    all_kinds = [kind for kind in FaultKind if kind is not FaultKind.LONG_CUT]
-    kinds = rng.sample(all_kinds, rng.randint(2, len(all_kinds)))
+    all_kinds = list(kinds) or [kind for kind in FaultKind if kind not in _NOT_DRAWN]
+    drawn = rng.sample(all_kinds, rng.randint(2, len(all_kinds)))
     faults = []
     if long_s:
         at_s = rng.uniform(begin_s, begin_s + 0.2 * (end_s - begin_s))
         faults.append(_draw(rng, FaultKind.LONG_CUT, nodes, at_s, long_s * rng.uniform(1.0, 1.5)))
     for _ in range(count):
-        kind = rng.choice(kinds)
+        kind = rng.choice(drawn)
         at_s = rng.uniform(begin_s, end_s)
         duration_s = pause_tolerance_s * rng.uniform(0.1, 3.0)
         faults.append(_draw(rng, kind, nodes, at_s, duration_s))
@@ -115,8 +118,18 @@ def _draw(rng: random.Random, kind: FaultKind, nodes: int, at_s: float, duration
     return Fault(at_s, kind, whom, duration_s, amount)
 
 
+_NOT_DRAWN: Final = frozenset({FaultKind.LONG_CUT, FaultKind.STANDSTILL})
+"""Where nothing runs, a host that stands still is a node that is paused."""
+
 _FEW: Final = frozenset(
-    {FaultKind.CRASH, FaultKind.PAUSE, FaultKind.DEAF, FaultKind.ONE_WAY, FaultKind.ISOLATE}
+    {
+        FaultKind.CRASH,
+        FaultKind.PAUSE,
+        FaultKind.STANDSTILL,
+        FaultKind.DEAF,
+        FaultKind.ONE_WAY,
+        FaultKind.ISOLATE,
+    }
 )
 _EVERYBODY: Final = frozenset({FaultKind.OUTAGE, FaultKind.RESTART, FaultKind.UPROOT})
 _MAY_BE_FOR_GOOD: Final = frozenset({FaultKind.CRASH, FaultKind.POWER, FaultKind.LEAVE})

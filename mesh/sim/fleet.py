@@ -12,7 +12,7 @@ from typing import Final
 from mesh.core.ids import new_mesh_id
 from mesh.core.rng import stream
 from mesh.node.acquaint import acquaint
-from mesh.node.config import Metadata, SwimConfig
+from mesh.node.config import LEASES, PACES, Metadata, SwimConfig
 from mesh.node.node import Node
 from mesh.sim.host import Clock, Host, HostSpec
 from mesh.sim.world import World, host_address
@@ -27,6 +27,9 @@ class FleetOptions:
 
     clock_rate_error: float = 0.0
     """How far clocks may run from true time, as a ratio; each host draws its own rate."""
+
+    profile: str = "lan"
+    """Of leases, and of how fast the roster follows the members; membership's times are given to the fleet."""
 
     slots_max: int = 4
     has_names_given: bool = True
@@ -52,6 +55,8 @@ class Fleet:
             name=name,
             address=host_address(index),
             swim=self._swim,
+            leases=LEASES[self._options.profile](),
+            pace=PACES[self._options.profile](),
             is_name_given=self._options.has_names_given,
             meta=Metadata(slots=rng.randint(1, self._options.slots_max), version="sim"),
         )

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from mesh.core.address import Address
 from mesh.core.effects import Remember
 from mesh.core.ids import NodeId
-from mesh.core.stored import StoredRecord
-from mesh.node.config import Metadata, NodeConfig, SwimConfig
+from mesh.core.stored import Kept, StoredRecord
+from mesh.node.config import LEASES, PACES, LeaseTimes, Metadata, NodeConfig, Pace, SwimConfig
 from mesh.node.face import NodeFace
 from mesh.node.view import View
 
@@ -31,7 +31,7 @@ class SimNode(NodeFace, Protocol):
         """Return what people see."""
 
 
-NodeFactory: TypeAlias = Callable[[NodeConfig, int], SimNode]
+NodeFactory: TypeAlias = Callable[[NodeConfig, int, Kept], SimNode]
 
 
 class Clock:
@@ -98,6 +98,8 @@ class HostSpec:
     name: str
     address: Address
     swim: SwimConfig
+    leases: LeaseTimes = field(default_factory=LEASES["lan"])
+    pace: Pace = field(default_factory=PACES["lan"])
     seeds: tuple[str, ...] = ()
     is_name_given: bool = True
     found: bool = False

@@ -127,7 +127,7 @@ def _timings(name: str, *, is_forgetful: bool) -> SwimConfig:
 def foreign_packets(profile_name: str) -> tuple[bytes, ...]:
     """Return packets of another mesh: what two members of one send each other, once they know each other."""
     world = World(_FOREIGN_SEED, Node, Network(_FOREIGN_SEED, Conditions()))
-    fleet = Fleet(world, profile(profile_name), FleetOptions())
+    fleet = Fleet(world, profile(profile_name), FleetOptions(profile=profile_name))
     for _ in range(2):
         fleet.boot(fleet.add())
     world.run_for(20 * profile(profile_name).probe_interval_s)
@@ -171,7 +171,9 @@ class _MixedRun:
         self._swim: SwimConfig = options.swim
         network = Network(seed, options.conditions)
         self._world = World(seed, make_node, network, check=check, sink=sink)
-        fleet_options = FleetOptions(clock_rate_error=options.clock_rate_error)
+        fleet_options = FleetOptions(
+            clock_rate_error=options.clock_rate_error, profile=options.profile
+        )
         self._fleet = Fleet(self._world, self._swim, fleet_options)
         self._inspection = Inspection(self._world, self._swim, check=check, progress=progress)
         self._nemesis = Nemesis(

@@ -64,6 +64,7 @@ class Nemesis:
             FaultKind.RESTART: self._restart,
             FaultKind.UPROOT: self._restart,
             FaultKind.PAUSE: self._pause,
+            FaultKind.STANDSTILL: self._pause,
             FaultKind.DEAF: self._deaf,
             FaultKind.HALVES: self._cut,
             FaultKind.LONG_CUT: self._cut,
@@ -177,11 +178,11 @@ class Nemesis:
         self._forgot(now_s, node_id)
         return _nothing
 
-    def _pause(self, _fault: Fault, hosts: list[Host]) -> Undo | None:
+    def _pause(self, fault: Fault, hosts: list[Host]) -> Undo | None:
         victims = [host for host in hosts if host.node is not None and not host.is_paused]
         sessions = [host.session for host in victims]
         for host in victims:
-            self._world.pause(host)
+            self._world.pause(host, is_whole=fault.kind is FaultKind.STANDSTILL)
 
         def resume() -> None:
             for host, session in zip(victims, sessions, strict=True):

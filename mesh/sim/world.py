@@ -19,6 +19,7 @@ from mesh.core.events import Event
 from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent
 from mesh.core.rng import stream
+from mesh.core.stored import Kept
 from mesh.errors import LocalProtocolError, TransportError
 from mesh.node.commands import Command
 from mesh.sim.census import Census
@@ -88,6 +89,9 @@ class World:
         self.answers: list[tuple[float, Host, fx.Answer]] = []
         self.stops: list[tuple[float, Host, fx.Stop]] = []
         self.watchers: list[Callable[[Observed], None]] = []
+        self.clients: list[
+            Callable[[fx.Answer], None]
+        ] = []  # who hears each answer when it is given
         self.acting: Host | None = None  # whose node was given the last input
         self._make_node = make_node
         self._check = check
@@ -135,7 +139,8 @@ class World:
         host.wake_s = None
         config = self.census.enrol(host, now_s)
         seed = stream(self.seed, f"node/{host.index}/{host.session}").getrandbits(64)
-        host.node = self._make_node(config, seed)
+        kept = Kept(tuple(host.records.values()), dict(host.numbers))
+        host.node = self._make_node(config, seed, kept)
         now = host.clock.read(now_s)
         self.acting = host
         self.trace.record(now_s, host.index, Kind.START, f"{config.boot}".encode())
@@ -327,6 +332,11 @@ class World:
 
     def _act(self, host: Host, effect: fx.Effect) -> None:
         now_s = self.loop.now_s
+        if isinstance(effect, fx.ProcessEffect):
+            if not isinstance(effect, fx.ReadOutput):
+                self._note(host, Kind.RUN, effect)
+            self.runs.carry_out(host, effect)
+            return
         match effect:
             case fx.SendDatagram():
                 self._datagrams.send(host, effect)
@@ -347,19 +357,7 @@ class World:
                 item = (host, host.session, effect.seed)
                 self.loop.schedule(now_s + _RESOLVE_S, self._on_resolved, item)
             case fx.Answer():
-                self._note(host, Kind.ANSWER, effect)
-                self.answers.append((now_s, host, effect))
-            case (
-                fx.StartProcess()
-                | fx.ReadOutput()
-                | fx.StopProcess()
-                | fx.GuardProcess()
-                | fx.FreezeProcess()
-                | fx.ThawProcess()
-            ):
-                if not isinstance(effect, fx.ReadOutput):
-                    self._note(host, Kind.RUN, effect)
-                self.runs.carry_out(host, effect)
+                self._answer(host, effect)
             case fx.TaskChanged():
                 pass  # nobody watches here
             case fx.Stop():
@@ -378,6 +376,12 @@ class World:
         self.events.append(observed)
         for watcher in self.watchers:
             watcher(observed)
+
+    def _answer(self, host: Host, answer: fx.Answer) -> None:
+        self._note(host, Kind.ANSWER, answer)
+        self.answers.append((self.loop.now_s, host, answer))
+        for hear in self.clients:
+            hear(answer)
 
     def _keep(self, host: Host, effect: fx.Persist | fx.Commit | fx.Remember) -> None:
         if isinstance(effect, fx.Commit):

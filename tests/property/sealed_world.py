@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from mesh.core import effects as fx
 from mesh.core.address import Address
+from mesh.core.stored import Kept
 from mesh.errors import TransportError
 from mesh.node.commands import Command
 from mesh.node.config import NodeConfig, profile
@@ -35,8 +36,10 @@ class Sent(NamedTuple):
 class SealedNode(Node):
     """A node whose datagrams are sealed as the runtime seals them."""
 
-    def __init__(self, config: NodeConfig, seed: int, *, ring: KeyRing, tape: list[Sent]) -> None:
-        super().__init__(config, seed)
+    def __init__(
+        self, config: NodeConfig, seed: int, kept: Kept, *, ring: KeyRing, tape: list[Sent]
+    ) -> None:
+        super().__init__(config, seed, kept)
         self.lets_in = 0
         self._seal_now = 0.0
         self._tape = tape
@@ -115,9 +118,9 @@ class SealedWorld:
         self.world = World(seed, self._make, Network(seed, Conditions()), check=False)
         self.fleet = Fleet(self.world, profile("lan"), FleetOptions())
 
-    def _make(self, config: NodeConfig, seed: int) -> SealedNode:
+    def _make(self, config: NodeConfig, seed: int, kept: Kept) -> SealedNode:
         ring = self.rings.setdefault(config.name, ring_of([self.key]))
-        return SealedNode(config, seed, ring=ring, tape=self.tape)
+        return SealedNode(config, seed, kept, ring=ring, tape=self.tape)
 
     def start(self, count: int) -> list[Host]:
         """Start members and let them meet."""

@@ -8,6 +8,7 @@ from mesh.core.address import Address
 from mesh.core.effects import Effect
 from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent
+from mesh.core.stored import Kept
 from mesh.errors import TransportError
 from mesh.node.commands import Command
 from mesh.node.config import Metadata, NodeConfig, profile
@@ -103,7 +104,7 @@ class Stage:
             )
             self.world.boot(self.world.add_host(spec))
 
-    def _make(self, config: NodeConfig, seed: int) -> ScriptedNode:
+    def _make(self, config: NodeConfig, seed: int, _kept: Kept) -> ScriptedNode:
         node = ScriptedNode(config, seed)
         self.nodes.append(node)
         return node

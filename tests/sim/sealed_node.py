@@ -10,6 +10,7 @@ from mesh.core.address import Address
 from mesh.core.effects import Effect, SendDatagram
 from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent
+from mesh.core.stored import Kept
 from mesh.errors import TransportError
 from mesh.node.commands import Command, TakeAddress
 from mesh.node.config import NodeConfig
@@ -28,8 +29,8 @@ class SealedNode(Node):
     session = ""
     """Sets one process of a node apart from another with the same seed: its seal draws other numbers."""
 
-    def __init__(self, config: NodeConfig, seed: int) -> None:
-        super().__init__(config, seed)
+    def __init__(self, config: NodeConfig, seed: int, kept: Kept) -> None:
+        super().__init__(config, seed, kept)
         self._asked_at = 0.0
         self._asked: list[Effect] = []
         self.seal = DatagramSeal(

@@ -10,6 +10,7 @@ import pytest
 
 from mesh.core.events import EventKind
 from mesh.core.ids import MeshId
+from mesh.core.stored import Kept
 from mesh.membership.lifeguard import LifeguardConfig, plain_swim
 from mesh.node.config import NodeConfig, profile
 from mesh.node.node import Node
@@ -44,12 +45,12 @@ class Stage:
         self.world.run_for(10.0)
         self.world.events.clear()
 
-    def _make_node(self, config: NodeConfig, seed: int) -> Node:
+    def _make_node(self, config: NodeConfig, seed: int, kept: Kept) -> Node:
         if self._unix_s:
             host = self.world.hosts[-1]
             now = host.clock.read(self.world.loop.now_s)
             config = replace(config, unix_offset_s=self._unix_s[host.index] - now)
-        return Node(config, seed)
+        return Node(config, seed, kept)
 
     def jump(self, hosts: Sequence[Host], by_s: float) -> None:
         """Put clocks ahead as a suspended machine's: timers first, then what came in a moment's pause."""

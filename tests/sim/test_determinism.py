@@ -14,22 +14,26 @@ from mesh.sim.trace import first_difference
 SCRIPT = """
 import sys
 from mesh.sim.scenario import run, run_sim
+from tests.sim.guarantees.world import GuaranteesWorld
 with open(sys.argv[2], "w", encoding="utf-8") as sink:
     if sys.argv[1] == "mixed":
         result = run(11, sink=sink)
+    elif sys.argv[1] == "guarantees":
+        result = GuaranteesWorld(11, sink=sink).run()
     else:
         result = run_sim(16, sys.argv[1], 11, profile="local", sink=sink)
 print(result.trace_hash)
 """
 
 
-@pytest.mark.parametrize("scenario", ["mixed", "crash"])
+@pytest.mark.parametrize("scenario", ["mixed", "crash", "guarantees"])
 def test_one_seed_gives_one_trace_in_two_processes(scenario: str, tmp_path: Path) -> None:
     hashes, traces = [], []
     for hash_seed in ("1", "2"):
         trace = tmp_path / f"trace-{hash_seed}"
         done = subprocess.run(
             [sys.executable, "-c", SCRIPT, scenario, str(trace)],
+            cwd=Path(__file__).parents[2],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,

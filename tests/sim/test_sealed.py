@@ -6,6 +6,7 @@ import pytest
 
 from mesh.core.address import Address
 from mesh.core.effects import Effect, SendDatagram
+from mesh.core.stored import Kept
 from mesh.node.config import NodeConfig
 from mesh.sim.experiment import Settings, run_experiment
 from mesh.sim.mixed import run_mixed
@@ -57,8 +58,8 @@ def test_datagrams_recorded_in_one_session_of_a_mesh_change_nothing_in_the_next(
             self.heard_at = now
             return super().handle_datagram(now, source, data)
 
-    def make_later(config: NodeConfig, seed: int) -> SealedNode:
-        later.append(Later(config, seed))
+    def make_later(config: NodeConfig, seed: int, kept: Kept) -> SealedNode:
+        later.append(Later(config, seed, kept))
         return later[-1]
 
     settings = Settings(nodes=5, fault="restart", profile="local")

@@ -16,9 +16,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mesh.core.ballot import Ballot
+from mesh.core.effects import Answer
 from mesh.core.ids import NodeId
 from mesh.registers.record import Record
 from mesh.tasks.body import Attempt, Body, End, task_key
+from mesh.tasks.commands import GetTask, RetryTask, Submit, SubmitMany, TaskCommand
 from mesh.tasks.form import of_value
 from mesh.wire.register_messages import Standing, Value
 from mesh.wire.task_messages import AttemptCause, TaskState
@@ -77,6 +79,22 @@ class Judge:
             self._blame(f"the end of {key!r} was written over")
 
     # Clients.
+
+    def told(self, command: TaskCommand, answer: Answer, *, was_acknowledged: bool) -> None:
+        """Take what a client was told. `was_acknowledged`: the task it asks for was, when it asked."""
+        if answer.error is not None:
+            if isinstance(command, GetTask) and answer.error.startswith("no task"):
+                self.told_missing(command.task_id, was_acknowledged)
+            return
+        assert isinstance(answer.result, dict), (command, answer)
+        if isinstance(command, Submit | RetryTask):
+            self.told_created(answer.result["id"])
+        if isinstance(command, SubmitMany):
+            for each in answer.result["tasks"]:
+                if "error" not in each:
+                    self.told_created(each["id"])
+        if "state" in answer.result:
+            self.told_state(answer.result["id"], answer.result["state"])
 
     def told_created(self, task_id: str) -> None:
         """Take that a client was told that its task is there."""

@@ -143,18 +143,10 @@ class TasksWorld:
                 if boot and host.own != node and self.rng.random() < 0.7:
                     self._hear(host, node, boot)
 
-    def answered(self, node: NodeId, answer: Answer) -> None:
+    def answered(self, _node: NodeId, answer: Answer) -> None:
         """Take what a client was told."""
         command, was_acknowledged = self._commands.pop(answer.command_id)
-        if answer.error is not None:
-            if isinstance(command, GetTask) and answer.error.startswith("no task"):
-                self.judge.told_missing(command.task_id, was_acknowledged)
-            return
-        assert isinstance(answer.result, dict), (node, answer)
-        if isinstance(command, Submit | RetryTask):
-            self.judge.told_created(answer.result["id"])
-        if "state" in answer.result:
-            self.judge.told_state(answer.result["id"], answer.result["state"])
+        self.judge.told(command, answer, was_acknowledged=was_acknowledged)
 
     # Inside.
 
