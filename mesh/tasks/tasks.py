@@ -28,7 +28,7 @@ from mesh.registers.desk import Desk
 from mesh.registers.leaseholder import Held
 from mesh.registers.outbox import Changed, Commit, Fenced, Message, Output, Post, Written
 from mesh.tasks.asking import ASK, Asking
-from mesh.tasks.body import task_key
+from mesh.tasks.body import DURATION_S_MAX, TIME_MAX, task_key
 from mesh.tasks.claiming import Claiming
 from mesh.tasks.commands import Abandon, Follow, TaskCommand, Unfollow
 from mesh.tasks.config import TasksConfig
@@ -53,6 +53,9 @@ from mesh.wire.task_messages import (
     Watch,
 )
 from mesh.wire.work_messages import SlotsFree
+
+LATEST: Final = TIME_MAX - DURATION_S_MAX
+"""The time of day of a session that begins later, by its host's clock: its own and its tasks' times still fit."""
 
 
 class Tasks:
@@ -81,6 +84,8 @@ class Tasks:
 
         `claim_for_s`: for so long a claim is asked again that may have been granted unheard.
         """
+        # A host may believe to be before 1970, or in the year 9892; no record could hold that.
+        unix_offset_s = min(max(unix_offset_s, -now), LATEST - now)
         self._desk = desk
         self._own_id = card().node_id
         self._view = view

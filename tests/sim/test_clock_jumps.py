@@ -17,14 +17,20 @@ from mesh.node.node import Node
 from mesh.sim.fleet import Fleet, FleetOptions
 from mesh.sim.host import Host
 from mesh.sim.network import Conditions, Network
+from mesh.sim.runs import Act, Run
 from mesh.sim.world import World
+from mesh.tasks.commands import GetTask, ListTasks, New, Submit
 from mesh.wire.packet import encode_message, encode_packet
 from mesh.wire.swim_messages import Suspect
 from mesh.wire.work_messages import Spec
-from mesh.work.commands import ListTasks, Submit
 
 HOSTS = 5
 JUMP_S = 60.0
+
+
+def submit(task_id: str) -> Submit:
+    """Return the command that submits a task."""
+    return Submit(1, New(Spec(task_id=task_id, argv=("true",))))
 
 
 class Stage:
@@ -75,6 +81,15 @@ class Stage:
         assert host.node is not None
         return host.node.view(host.clock.read(self.world.loop.now_s))
 
+    def ask(self, host: Host, command: GetTask | ListTasks) -> Any:  # noqa: ANN401 - JSON
+        """Return what a node answers."""
+        answered = len(self.world.answers)
+        self.world.command(host, command)
+        self.world.run_for(1.0)
+        ((_, _, answer),) = self.world.answers[answered:]
+        assert answer.error is None, answer
+        return answer.result
+
     def accusations(self) -> list[EventKind]:
         kinds = [observed.event.kind for observed in self.world.events]
         return [kind for kind in kinds if kind in {EventKind.SUSPECT, EventKind.DEAD}]
@@ -123,14 +138,27 @@ def test_clock_that_jumps_again_and_again_buries_nobody(by_s: float) -> None:
     stage.assert_whole()
 
 
-def test_task_whose_keepers_clock_jumps_ends_once() -> None:
+@pytest.mark.parametrize("jumps", ["runner", "others"])
+def test_task_of_which_a_clock_jumps_runs_no_two_times_at_once_and_ends_once(jumps: str) -> None:
     stage = Stage()
-    keeper = stage.world.hosts[0]
-    stage.world.command(keeper, Submit(1, Spec(task_id="job", argv=("true",))))
-    stage.jump([keeper], JUMP_S)
-    stage.world.run_for(10.0)
-    (task,) = stage.view(keeper).tasks
-    assert (task["state"], task["attempt"]) == ("done", 1)
+    seen: list[tuple[Run, Act]] = []
+    stage.world.runs.watchers.append(lambda run, act: seen.append((run, act)))
+    stage.world.command(stage.world.hosts[0], submit("job"))
+    stage.world.run_for(0.03)
+    (run, _), *_ = seen
+    others = [host for host in stage.world.hosts if host is not run.host]
+    stage.jump([run.host] if jumps == "runner" else others[:1], JUMP_S)
+    stage.world.run_for(20.0)
+    moving: list[Run] = []
+    for one, act in seen:
+        if act in {Act.START, Act.GO_ON}:
+            moving.append(one)
+        else:
+            moving.remove(one)
+        assert len(moving) <= 1
+    task = stage.ask(stage.world.hosts[-1], GetTask(2, "job"))
+    assert task["state"] == "done"
+    assert [one["exit_code"] for one in task["attempts"]][-1] == 0
 
 
 WALL_CLOCKS = (-2e9, 0.0, 1.7e9, 4.3e9, 2.5e11)
@@ -140,19 +168,14 @@ WALL_CLOCKS = (-2e9, 0.0, 1.7e9, 4.3e9, 2.5e11)
 def test_wall_clocks_at_odds_keep_neither_members_apart_nor_work_from_being_done() -> None:
     stage = Stage(unix_s=WALL_CLOCKS)
     stage.assert_whole()
+    names = {f"of-{host.index}" for host in stage.world.hosts}
     for host in stage.world.hosts:
-        task_id = f"of-{host.index}"
-        stage.world.command(host, Submit(1, Spec(task_id=task_id, argv=("true",), key=task_id)))
+        stage.world.command(host, submit(f"of-{host.index}"))
     stage.world.run_for(5.0)
+    listed = set()
     for host in stage.world.hosts:
-        (task,) = stage.view(host).tasks
-        assert task["state"] == "done"
-        assert task["created"] == pytest.approx(WALL_CLOCKS[host.index], abs=60.0)
-        stage.world.command(host, ListTasks(2))
-    stage.world.run_for(5.0)
-    listed = [a.result for _, _, a in stage.world.answers if a.command_id == 2]
-    assert len(listed) == HOSTS
-    for found in listed:
-        assert found["silent"] == []
-        assert {task["id"] for task in found["tasks"]} == {f"of-{n}" for n in range(HOSTS)}
+        for name in sorted(names):
+            assert stage.ask(host, GetTask(2, name))["state"] == "done"
+        listed |= {task["id"] for task in stage.ask(host, ListTasks(3))["tasks"]}
+    assert listed == names
     assert stage.accusations() == []
