@@ -14,7 +14,7 @@ from mesh.node.node import Node
 from mesh.runtime import agent
 from mesh.sim import experiment, mixed
 
-FORBIDDEN = ("mesh.wire", "mesh.membership", "mesh.work", "msgpack", "struct")
+FORBIDDEN = ("mesh.wire", "mesh.membership", "mesh.registers", "mesh.tasks", "msgpack", "struct")
 # The trace packs its own records; it unpacks nothing.
 EXCEPTIONS = {("trace.py", "struct")}
 FILES = sorted(Path(mesh.sim.__file__).parent.glob("*.py"))
@@ -51,7 +51,7 @@ def test_no_file_of_the_simulator_knows_a_message(path: Path) -> None:
         "from mesh.wire import packet",
         "from mesh import wire",
         "from mesh.membership.table import MemberTable",
-        "def f():\n    from mesh.work.commands import Submit",
+        "def f():\n    from mesh.tasks.commands import Submit",
         "import msgpack",
         "import struct",
     ],
