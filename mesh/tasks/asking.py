@@ -37,6 +37,7 @@ from mesh.tasks.show import task_json
 from mesh.tasks.submitting import Retrying, Submitting
 from mesh.tasks.talk import ASK, Reply, Talk
 from mesh.tasks.waiting import Getting, Waiting
+from mesh.wire.register_messages import Standing, Value
 from mesh.wire.task_messages import CancelAnswer, Notice
 
 __all__ = ["ASK", "Asking"]
@@ -61,6 +62,8 @@ class Asking:
         self._by_command: dict[int, int] = {}
         self._by_task: dict[str, dict[int, None]] = {}
         self._timers: Timers[int] = Timers()
+        self._shown: dict[bytes, tuple[Value, dict[str, Any]]] = {}
+        """Of those listed last: what is final, and its short JSON."""
 
     def __len__(self) -> int:
         return len(self._talks)
@@ -126,18 +129,29 @@ class Asking:
         return self._listing.counts()
 
     def newest(self, count_max: int) -> list[dict[str, Any]]:
-        """Return the newest tasks that this node votes on, as it knows them, in short JSON."""
+        """Return the newest tasks that this node votes on, as it knows them, in short JSON; nobody may change it.
+
+        What is final is decoded once for as long as it is shown: a status is asked for more often than tasks end.
+        """
         voter = self._means.registers.voter
+        shown: dict[bytes, tuple[Value, dict[str, Any]]] = {}
         tasks = []
         for key in self._listing.newest(min(count_max, LIST_MAX)):
             value = voter.record(key).value
             if value is None:
                 continue
-            try:
-                body = of_value(value)
-            except DecodeError:
-                continue  # of a later version: counted, but not shown
-            tasks.append(task_json(body, waits_for=self._means.waits_for(key), is_short=True))
+            known = self._shown.get(key)
+            if known is None or known[0] is not value:
+                try:
+                    body = of_value(value)
+                except DecodeError:
+                    continue  # of a later version: counted, but not shown
+                waits_for = self._means.waits_for(key)
+                known = value, task_json(body, waits_for=waits_for, is_short=True)
+            if value.standing is Standing.FINAL:
+                shown[key] = known
+            tasks.append(known[1])
+        self._shown = shown
         return tasks
 
     def check_invariants(self) -> None:

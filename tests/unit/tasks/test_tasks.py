@@ -125,6 +125,25 @@ def test_view_shows_what_this_node_votes_on_and_runs() -> None:
     assert (run["id"], run["attempt"], run["is_frozen"]) == ("t", 1, False)
 
 
+def test_what_is_final_is_made_into_json_once_and_what_is_not_anew() -> None:
+    crew = Crew({P: 1})
+    crew.submit("t")
+    (start,) = crew.nodes[P].starts()
+    crew.submit("u")
+    tasks = crew.nodes[A].tasks
+    before = {task["id"]: task for task in tasks.newest(9)}
+    assert {name: task["state"] for name, task in before.items()} == {"t": "leased", "u": "ready"}
+    crew.exit(P, start.run_id)
+    after = {task["id"]: task for task in tasks.newest(9)}
+    assert (after["t"]["state"], after["t"]["owner"]) == ("done", crew.body("t").attempts[0].name)
+    assert after["u"] is not before["u"]
+    again = {task["id"]: task for task in tasks.newest(9)}
+    assert again["t"] is after["t"]
+    assert again["t"] == after["t"]
+    assert [task["id"] for task in tasks.newest(1)] == ["u"]
+    assert {task["id"] for task in tasks.newest(9)} == {"t", "u"}
+
+
 def test_why_a_task_waits_is_told_in_words() -> None:
     crew = Crew()
     crew.submit("t")
