@@ -11,20 +11,23 @@ from mesh.core.ids import NO_MESH, MeshId, NodeId
 from mesh.core.known import KnownMember
 from mesh.membership.lifeguard import LifeguardConfig, paper, plain_swim
 from mesh.membership.profile import SwimConfig, profile
-from mesh.registers import admission, leases
+from mesh.registers import admission, leases, upkeep
 from mesh.registers.admission import Pace
 from mesh.registers.leases import LeaseTimes
+from mesh.registers.upkeep import UpkeepTimes
 from mesh.wire.records import Metadata
 
 __all__ = [
     "LEASES",
     "PACES",
+    "UPKEEPS",
     "LeaseTimes",
     "LifeguardConfig",
     "Metadata",
     "NodeConfig",
     "Pace",
     "SwimConfig",
+    "UpkeepTimes",
     "paper",
     "plain_swim",
     "profile",
@@ -39,6 +42,11 @@ PACES: Final[dict[str, Callable[[], Pace]]] = {
     "local": admission.local,
     "lan": admission.lan,
     "wan": admission.wan,
+}
+UPKEEPS: Final[dict[str, Callable[[], UpkeepTimes]]] = {
+    "local": upkeep.local,
+    "lan": upkeep.lan,
+    "wan": upkeep.wan,
 }
 """By the profile's name, as `profile` has it."""
 
@@ -67,6 +75,7 @@ class NodeConfig:
     """The same at every member, like `pace` and `swim`."""
 
     pace: Pace = field(default_factory=admission.lan)
+    upkeep: UpkeepTimes = field(default_factory=upkeep.lan)
     seeds: tuple[str, ...] = ()
     """As the user wrote them; resolved anew at every try."""
 

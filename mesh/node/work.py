@@ -29,6 +29,7 @@ from mesh.registers import outbox
 from mesh.registers.admission import Member
 from mesh.registers.asker import SET_ASIDE
 from mesh.registers.desk import Desk
+from mesh.registers.keeping import Keeping
 from mesh.registers.numbers import Numbers
 from mesh.registers.stored import from_stored, to_stored
 from mesh.registers.succession import Succession
@@ -37,8 +38,9 @@ from mesh.tasks.commands import Abandon, TaskCommand, Unfollow
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Outgoing as Step
 from mesh.tasks.effects import Send
+from mesh.tasks.retention import expiry
 from mesh.tasks.tasks import Tasks
-from mesh.wire import register_messages, roster_messages
+from mesh.wire import register_messages, repair_messages, roster_messages
 from mesh.wire.records import Card
 
 DOMAIN: Final = 0
@@ -70,6 +72,7 @@ class Work:
         Tasks.MESSAGES
         | {kind for kind, _ in register_messages.SCHEMAS.values()}
         | {kind for kind, _ in roster_messages.SCHEMAS.values()}
+        | {kind for kind, _ in repair_messages.SCHEMAS.values()}
     )
 
     def __init__(
@@ -114,6 +117,7 @@ class Work:
             sealed=sealed,
             now=now,
             records=self._records.items(),
+            purged_n=self._numbers.get(outbox.PURGED, 0),
         )
         self._records = {}  # the voter's from here on
         self._succession = Succession(
@@ -130,6 +134,15 @@ class Work:
             roster=self._succession.roster,
         )
         self._desk.succession = self._succession
+        self._desk.keeping = Keeping(
+            own_id,
+            voter=voter,
+            roster=self._succession.roster,
+            times=config.upkeep,
+            expires=expiry(config.unix_offset_s),
+            rng=stream(self._seed, "keeping"),
+            now=now,
+        )
         self._roster = self._desk.roster
         self._tasks = Tasks(
             desk=self._desk,
@@ -306,7 +319,7 @@ class Work:
             numbers |= {INSTALLED: epoch, SEALED: sealed} if epoch else {SEALED: sealed}
         kept = dict(commit.records)  # the last of each
         records = tuple(to_stored(key, record) for key, record in kept.items())
-        return Commit(commit.number, records, numbers)
+        return Commit(commit.number, records, numbers, commit.forget)
 
     def _count(self, what: str, by: int) -> None:
         self.counters[what] = self.counters.get(what, 0) + by

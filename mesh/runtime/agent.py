@@ -122,6 +122,7 @@ def _node_config(
         swim=settings.swim(),
         leases=settings.leases(),
         pace=settings.pace(),
+        upkeep=settings.upkeep(),
         is_founder=data.identity.is_founder,
         seeds=settings.seeds,
         found=settings.found,

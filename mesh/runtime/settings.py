@@ -14,7 +14,7 @@ from mesh.core.ids import NAME_CHARS_MAX, NodeId
 from mesh.core.limits import SLOTS_MAX
 from mesh.errors import ConfigError
 from mesh.membership.profile import SwimConfig, profile
-from mesh.node.config import LEASES, PACES, LeaseTimes, Pace
+from mesh.node.config import LEASES, PACES, UPKEEPS, LeaseTimes, Pace, UpkeepTimes
 from mesh.runtime.keystore import KEYS_NAME
 from mesh.runtime.reach import Reach
 from mesh.version import __version__
@@ -95,6 +95,10 @@ class AgentSettings:
         """Return how fast the roster follows, by the profile. Raises ConfigError, as `swim`."""
         profile(self.profile)
         return PACES[self.profile]()
+
+    def upkeep(self) -> UpkeepTimes:
+        """Return how the profile's voters look after what they keep."""
+        return UPKEEPS[self.profile]()
 
     @property
     def has_evidence(self) -> bool:

@@ -80,6 +80,7 @@ class Census:
             swim=spec.swim,
             leases=spec.leases,
             pace=spec.pace,
+            upkeep=spec.upkeep,
             seeds=spec.seeds,
             remembered=snapshot.members if snapshot is not None and is_ours else (),
             is_founder=bool(disk.get("founder")),

@@ -12,7 +12,7 @@ from typing import Final
 from mesh.core.ids import new_mesh_id
 from mesh.core.rng import stream
 from mesh.node.acquaint import acquaint
-from mesh.node.config import LEASES, PACES, Metadata, SwimConfig
+from mesh.node.config import LEASES, PACES, UPKEEPS, Metadata, SwimConfig
 from mesh.node.node import Node
 from mesh.sim.host import Clock, Host, HostSpec
 from mesh.sim.world import World, host_address
@@ -57,6 +57,7 @@ class Fleet:
             swim=self._swim,
             leases=LEASES[self._options.profile](),
             pace=PACES[self._options.profile](),
+            upkeep=UPKEEPS[self._options.profile](),
             is_name_given=self._options.has_names_given,
             meta=Metadata(slots=rng.randint(1, self._options.slots_max), version="sim"),
         )

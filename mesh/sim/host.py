@@ -15,7 +15,17 @@ from mesh.core.address import Address
 from mesh.core.effects import Remember
 from mesh.core.ids import NodeId
 from mesh.core.stored import Kept, StoredRecord
-from mesh.node.config import LEASES, PACES, LeaseTimes, Metadata, NodeConfig, Pace, SwimConfig
+from mesh.node.config import (
+    LEASES,
+    PACES,
+    UPKEEPS,
+    LeaseTimes,
+    Metadata,
+    NodeConfig,
+    Pace,
+    SwimConfig,
+    UpkeepTimes,
+)
 from mesh.node.face import NodeFace
 from mesh.node.view import View
 
@@ -100,6 +110,7 @@ class HostSpec:
     swim: SwimConfig
     leases: LeaseTimes = field(default_factory=LEASES["lan"])
     pace: Pace = field(default_factory=PACES["lan"])
+    upkeep: UpkeepTimes = field(default_factory=UPKEEPS["lan"])
     seeds: tuple[str, ...] = ()
     is_name_given: bool = True
     found: bool = False
