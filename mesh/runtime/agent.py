@@ -237,11 +237,8 @@ class Agent:
                 await nursery.start(self._heed_signals)
                 if self._settings.fault_hook:
                     await nursery.start(deafness.heed_signal, say)
-                nursery.start_soon(control.run)
-                nursery.start_soon(listener.run)
-                nursery.start_soon(asker.run)
-                nursery.start_soon(sealing.run)
-                nursery.start_soon(self._committing.run)
+                for part in (control, listener, asker, sealing, self._committing):
+                    nursery.start_soon(part.run)
                 nursery.start_soon(udp.receive, take, self._on_refused)
                 self._announce(endpoint)
                 stop = await driver.run()

@@ -18,6 +18,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, assert_never
 from weakref import WeakValueDictionary
@@ -96,6 +97,9 @@ class Driver:
         self.counters = {"dropped_bug": 0}
         """Inputs that the node failed on, and effects that failed: bugs of ours, dropped and counted."""
 
+        self.next_id: Callable[[], int] = count(1).__next__
+        """Returns a number that was not given out before, for a command or a watcher."""
+
         self._node = node
         self._clock = clock
         self._hands: Hands | None = None
@@ -103,7 +107,6 @@ class Driver:
         self._is_applying = False
         self._stop: fx.Stop | None = None
         self._questions: dict[int, _Question] = {}
-        self._last_id = 0
         self._load_at = -math.inf
         self._sleep = trio.CancelScope()
         self._armed = math.nan  # the deadline that `_sleep` has, on the node's clock
@@ -194,11 +197,6 @@ class Driver:
                 self._apply(self._node.handle_command(self._tick(), command))
             except Exception as error:  # noqa: BLE001 - no client kills a node
                 self._survive(f"the command {type(command).__name__}", error)
-
-    def next_id(self) -> int:
-        """Return a number that was not given out before, for a command or a watcher."""
-        self._last_id += 1
-        return self._last_id
 
     async def ask(self, build: Callable[[int], Command]) -> Any:  # noqa: ANN401 - JSON comes back
         """Hand on the command that `build` makes of its id, and wait for the answer.

@@ -19,7 +19,7 @@ from mesh.errors import CommandRefused, DataDirectoryError, LocalProtocolError, 
 from mesh.node.commands import Command, Leave, SetLoad
 from mesh.runtime.driver import Driver, Hands, load_pct
 from mesh.runtime.store.faults import StoreError
-from mesh.work.commands import GetTask
+from mesh.tasks.commands import GetTask
 
 PEER = Address("127.0.0.1", 9)
 Script = Callable[..., list[fx.Effect]]
@@ -393,21 +393,3 @@ async def test_the_load_is_told_once_a_second_at_most(
             await trio.sleep(0.1)
         assert 3 <= len(loads) <= 4
         assert 0 <= load_pct() <= 255
-
-
-async def test_whoever_waits_for_a_task_is_woken_by_its_change() -> None:
-    async with driven(ScriptedNode(datagram=lambda _: [fx.TaskChanged("t")])) as (driver, _, _):
-        mine, other = driver.changes.next_of("t"), driver.changes.next_of("u")
-        driver.handle_datagram(PEER, b"")
-        assert mine.is_set()
-        assert not other.is_set()
-        assert driver.changes.next_of("t") is not mine
-
-
-async def test_what_nobody_waits_for_any_more_is_forgotten() -> None:
-    async with driven(ScriptedNode()) as (driver, _, _):
-        mine, twin = driver.changes.next_of("t"), driver.changes.next_of("t")
-        assert mine is twin
-        assert len(driver.changes._waiting) == 1
-        del mine, twin
-        assert len(driver.changes._waiting) == 0
