@@ -332,7 +332,9 @@ class Claiming:
             return steps + self._end(now, run)
         if shortage or run.release_because:
             return steps + self._let_go(now, run, run.release_because or shortage)
-        return steps + self._finish(now, run, run.tails.result(event))
+        return steps + self._finish(
+            now, run, run.tails.result(event, self._output.dropped(run.run_id))
+        )
 
     def _finish(self, now: float, run: Run, result: Result) -> list[Step]:
         at = now + self._unix_offset_s

@@ -57,6 +57,9 @@ class TasksConfig:
     output_keep_s: float = 600.0
     """So long an attempt's output is held after its end, for whoever follows late."""
 
+    follow_grace_s: float = 2.0
+    """So long after its first word a command whose output finds no room is held up though nobody follows: who has just submitted it may be about to."""
+
     outputs_max: int = 4_096
     """Attempts that have ended whose output is held."""
 

@@ -5,7 +5,8 @@
 
 A command waits for a follower that is behind, as it would before a slow terminal, and for none longer than
 `FOLLOW_SILENCE_S`: who is silent for so long is forgotten, and who gets on with nothing for so long is told so, and
-holds this attempt up no more. Without a follower nothing waits: the oldest pieces go.
+holds this attempt up no more. Without a follower the oldest pieces go, and nothing waits, except at the very
+beginning: whoever submitted it to see its output needs a moment to ask for it.
 
 An attempt's output is held for a while after its end, so that who asks late gets it all. Where room is short, that
 of the attempt that ended first goes first.
@@ -76,9 +77,16 @@ class HeldOutput:
         log = self._by_run.get(event.run_id)
         if log is None:
             return [ReadOutput(event.run_id, event.stream)]
+        if log.grace_until is None:
+            log.grace_until = now + self._config.follow_grace_s
         log.pending.append((event.stream, event.data))
         self._waiting[log.key] = None
         return self._release(now, log)
+
+    def dropped(self, run_id: int) -> int:
+        """Return how many bytes of what an open attempt wrote are lost: dropped with nobody having received them."""
+        log = self._by_run.get(run_id)
+        return 0 if log is None else log.dropped_bytes
 
     def close(self, now: float, run_id: int) -> list[Step]:
         """Note that an attempt writes no more; what is pending is still held as soon as there is room."""
@@ -136,7 +144,11 @@ class HeldOutput:
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` has something to do, or None."""
         kept = next(iter(self._ended.values()), None)
+        graces = (
+            self._logs[key].grace_until for key in self._waiting if not self._logs[key].was_followed
+        )
         dues = (
+            min((one for one in graces if one is not None), default=None),
             self._silent.next_deadline(),
             self._behind.next_deadline(),
             None if kept is None else kept + self._config.output_keep_s,
@@ -212,20 +224,26 @@ class HeldOutput:
         """Hold a piece, dropping older ones for it; False: a follower needs what it would push out."""
         config = self._config
         cost = len(data) + PIECE_BYTES
-        if not self._shrink(log, config.output_bytes_max - cost):
+        bytes_max = config.output_bytes_max - cost
+        if log.held_bytes > bytes_max and self._is_young(now, log):
+            return False
+        if not self._shrink(log, bytes_max):
             return False
         over = self.held_bytes + cost - config.output_total_bytes_max
         if over > 0 and not self._make_room(now, log, over):
             if any(map(log.holds, log.followers)):
                 return False
             self._shrink(log, 0)
-            log.skip()
+            log.skip(data)
             self.dropped_bytes += len(data)
             return True
         before = log.held_bytes
         log.add(stream, data)
         self.held_bytes += log.held_bytes - before
         return True
+
+    def _is_young(self, now: float, log: OutputLog) -> bool:
+        return not log.was_followed and log.grace_until is not None and now < log.grace_until
 
     def _make_room(self, now: float, log: OutputLog, bytes_needed: int) -> bool:
         """Drop ended attempts' output, the oldest first, then the oldest of `log`, then that of others in turn."""
@@ -244,13 +262,11 @@ class HeldOutput:
         return self.held_bytes <= target
 
     def _shrink(self, log: OutputLog, bytes_max: int) -> bool:
-        before = log.held_bytes
-        lost = log.shrink(bytes_max)
-        if lost is None:
-            return False
-        self.held_bytes -= before - log.held_bytes
-        self.dropped_bytes += lost
-        return True
+        held, dropped = log.held_bytes, log.dropped_bytes
+        is_done = log.shrink(bytes_max)
+        self.held_bytes += log.held_bytes - held
+        self.dropped_bytes += log.dropped_bytes - dropped
+        return is_done
 
     def _drop_oldest(self, now: float) -> bool:
         """Drop the log that ended first and that nobody follows; False: there is none. Who is followed is as if it ended now."""

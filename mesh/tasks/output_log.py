@@ -68,6 +68,13 @@ class OutputLog:
         self.pending: deque[tuple[int, bytes]] = deque()
         """Written, but with no number yet: there was no room. At most one of each stream."""
 
+        self.dropped_bytes = 0
+        """Dropped with nobody having received it."""
+
+        self.grace_until: float | None = None
+        """Until when it waits for a first follower; None: it has written nothing yet."""
+
+        self.was_followed = False
         self.is_closing = False
         self._pieces: deque[_Held] = deque()
         self._sealed = 0  # all before this one was sent to somebody
@@ -109,18 +116,14 @@ class OutputLog:
         last.data += data
         self.held_bytes += len(data)
 
-    def skip(self) -> None:
+    def skip(self, data: bytes) -> None:
         """Let a piece that is not held have had its number. Nothing is held."""
         assert not self._pieces
         self.first += 1
+        self.dropped_bytes += len(data)
 
-    def shrink(self, bytes_max: int) -> int | None:
-        """Drop the oldest pieces down to `bytes_max`.
-
-        Returns:
-            How many bytes were dropped that had arrived nowhere; None, and nothing was dropped, where a follower
-            needs one of them.
-        """
+    def shrink(self, bytes_max: int) -> bool:
+        """Drop the oldest pieces down to `bytes_max`; False, and nothing is dropped, where a follower needs one of them."""
         count, left = 0, self.held_bytes
         for held in self._pieces:
             if left <= max(0, bytes_max):
@@ -128,17 +131,17 @@ class OutputLog:
             left -= held.cost
             count += 1
         if count and self.needed < self.first + count:
-            return None
-        lost = 0
+            return False
         for number in range(self.first, self.first + count):
             held = self._pieces.popleft()
-            lost += len(held.data) if number >= self._received else 0
+            self.dropped_bytes += len(held.data) if number >= self._received else 0
         self.first += count
         self.held_bytes = left
-        return lost
+        return True
 
     def hear(self, follower: Follower, message: Follow) -> bool:
         """Take what has arrived at a follower; say whether that is more than before."""
+        self.was_followed = True
         self._received = max(self._received, message.from_seq)
         return follower.hear(message)
 

@@ -61,14 +61,13 @@ class Tails:
         del tail[:-TAIL_BYTES_MAX]
         self.output_bytes += len(event.data)
 
-    def result(self, end: ProcessExit) -> Result:
-        """Return what came of the attempt."""
-        kept = len(self.ends[0]) + len(self.ends[1])
+    def result(self, end: ProcessExit, dropped_bytes: int) -> Result:
+        """Return what came of the attempt; `dropped_bytes` of its output were lost before anybody received them."""
         return Result(
             exit_code=end.exit_code & 0xFF,
             error=end.error,
             output_bytes=self.output_bytes,
-            output_dropped_bytes=self.output_bytes - kept,
+            output_dropped_bytes=dropped_bytes,
             stdout_tail=bytes(self.ends[0]),
             stderr_tail=bytes(self.ends[1]),
         )

@@ -140,6 +140,39 @@ def test_all_of_a_failed_attempt_comes_before_any_of_its_retry() -> None:
     assert client.output[2] == wrote(output, 2)
 
 
+def test_burst_at_the_start_is_all_there_for_who_follows_a_moment_later() -> None:
+    crew, own, run_id = running({P: 1})
+    output = chatter(80, 64 * KIB)
+    command = Command(crew, own, run_id, output)
+    command.go_on()
+    crew.wait(1)
+    client = Client(crew, B, 1)
+    client.follow()
+    while client.task is None:
+        command.go_on()
+        client.take()
+        crew.wait(0.1)
+    assert client.output == {1: wrote(output, 1), 2: wrote(output, 2)}
+    assert client.task["result"]["output_dropped_bytes"] == 0
+
+
+def test_result_tells_how_much_nobody_ever_received() -> None:
+    crew, own, run_id = running({P: 1})
+    output = chatter(80, 64 * KIB)
+    command = Command(crew, own, run_id, output)
+    command.go_on()
+    crew.wait(CONFIG.follow_grace_s)
+    command.go_on()
+    client = Client(crew, B, 1)
+    client.follow()
+    client.take_all(3)
+    assert client.task is not None
+    result = client.task["result"]
+    assert result["output_bytes"] == 80 * 64 * KIB
+    received = len(client.output[1]) + len(client.output[2])
+    assert result["output_dropped_bytes"] == result["output_bytes"] - received > 0
+
+
 def test_follower_on_the_owners_own_node() -> None:
     crew, own, run_id = running({A: 1})
     client = Client(crew, A, 1)

@@ -26,7 +26,11 @@ from mesh.wire.work_messages import OUTPUT_CHUNK_BYTES_MAX
 P, Q, STRANGER = NodeId(8), NodeId(9), NodeId(77)
 COST = 100 + PIECE_BYTES
 SMALL = TasksConfig(
-    output_bytes_max=4 * COST, output_total_bytes_max=10 * COST, followers_max=3, outputs_max=5
+    output_bytes_max=4 * COST,
+    output_total_bytes_max=10 * COST,
+    followers_max=3,
+    outputs_max=5,
+    follow_grace_s=0.0,
 )
 
 
@@ -93,6 +97,26 @@ def test_without_a_follower_nothing_waits_and_the_oldest_goes() -> None:
     assert [piece.seq for piece in found] == [16, 17, 18, 19]
     assert {piece.first_seq for piece in found} == {16}
     assert owner.output.dropped_bytes == 16 * 100
+
+
+def test_command_that_begins_with_much_waits_a_moment_for_who_is_about_to_follow() -> None:
+    owner = Owner(replace(SMALL, follow_grace_s=2.0))
+    owner.begin()
+    assert [reads(owner.mark()) for _ in range(5)] == [1, 1, 1, 1, 0]
+    owner.wait(1.9)
+    steps = owner.hear(0) + owner.hear(4)
+    assert [one.seq for one in pieces(steps)] == [0, 1, 2, 3, 4]
+    assert reads(steps) == 1
+    assert owner.output.dropped(1) == 0
+
+
+def test_command_that_nobody_came_to_follow_waits_no_more() -> None:
+    owner = Owner(replace(SMALL, follow_grace_s=2.0))
+    owner.begin()
+    assert [reads(owner.mark()) for _ in range(5)] == [1, 1, 1, 1, 0]
+    assert reads(owner.wait(2.1)) == 1
+    assert all(reads(owner.mark()) == 1 for _ in range(9))
+    assert owner.output.dropped(1) == 10 * 100
 
 
 def test_small_writes_become_long_pieces_until_they_are_sent() -> None:
