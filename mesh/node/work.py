@@ -242,8 +242,8 @@ class Work:
 
     @property
     def used(self) -> int:
-        """Slots that are reserved, or held by runs whose verdict is not settled."""
-        return 0 if self._is_muted else self._tasks.used
+        """Slots that are reserved, or held by runs whose verdict is not settled; a muted node settles none."""
+        return len(self.running) if self._is_muted else self._tasks.used
 
     @property
     def free_slots(self) -> int:

@@ -6,6 +6,7 @@ import pytest
 
 from mesh.core.ids import NodeId
 from mesh.core.requests import Ask
+from mesh.node.delivery import Parcel
 from mesh.node.exchanges import (
     EXCHANGES_MAX,
     WORK_EXCHANGES_MAX,
@@ -14,12 +15,11 @@ from mesh.node.exchanges import (
 )
 from mesh.runtime.streams import AskLimits
 from mesh.wire.swim_messages import SyncRoot
-from mesh.wire.work_messages import RunQuery
 from tests.unit.membership.pump import address
 
 
 def work(number: int = 1) -> Ask:
-    return Ask(address(number), RunQuery("t", 1), ("run", 1), 1.0)
+    return Ask(address(number), Parcel((b"x",)), None, 1.0)
 
 
 def membership(number: int = 1) -> Ask:

@@ -1,4 +1,4 @@
-"""A node is told to forget a member: what it answers, what it shows, what its work hears."""
+"""A node is told to forget a member: what it answers, what it shows, what it tells."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ import pytest
 from mesh.core.effects import Answer, Effect, Emit, SendDatagram
 from mesh.core.events import EventKind
 from mesh.core.ids import NO_MESH, format_id
-from mesh.membership.member import Change
 from mesh.node.commands import ForgetMember, Leave
 from mesh.node.node import Node
-from mesh.node.roll import Roll
-from mesh.placement.live_view import LiveView
 from mesh.wire.packet import decode_packet
-from mesh.wire.records import Cause, Rank, State
+from mesh.wire.records import Cause
 from mesh.wire.swim_messages import Alive, Dead, Forget
-from tests.unit.membership.pump import card, card_bytes, node_id
+from tests.unit.membership.pump import card_bytes, node_id
 from tests.unit.node.talk import NOW, started, tell
-
-GONE = (State.DEAD, Cause.SILENT)
-FORGOTTEN = (State.FORGOTTEN, Cause.NONE)
 
 
 def with_a_dead_member() -> Node:
@@ -93,26 +87,3 @@ def test_a_node_that_seeks_a_mesh_or_leaves_it_answers_too() -> None:
     leaving = with_a_dead_member()
     leaving.handle_command(NOW, Leave("asked to"))
     assert forget(leaving, "host-3")[0].error is None
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "ended"),
-    [
-        ((1, 0, *GONE), (1, 0, *FORGOTTEN), None),
-        ((1, 0, State.LEFT, Cause.NONE), (1, 0, *FORGOTTEN), None),
-        ((1, 0, *FORGOTTEN), (1, 3, *FORGOTTEN), None),
-        ((1, 0, State.ALIVE, Cause.NONE), (1, 0, *FORGOTTEN), 1),
-        ((1, 0, State.SUSPECT, Cause.NONE), (1, 0, *FORGOTTEN), 1),
-        ((1, 0, *GONE), (2, 0, *FORGOTTEN), 1),
-    ],
-)
-def test_work_hears_that_a_session_ended_once_and_not_again_when_it_is_forgotten(
-    before: Rank, after: Rank, ended: int | None
-) -> None:
-    node = started()
-    roll = Roll(node._swim.table, LiveView())
-    change = Change(card=card(3), after=after, before=before, is_card_new=False)
-    (news,) = roll.apply([change], "member")
-    assert news.ended_boot == ended
-    assert not news.is_up
-    assert not news.reason.startswith("left"), "that would be a proof"

@@ -18,14 +18,20 @@ from mesh.core.effects import (
 )
 from mesh.core.events import EventKind
 from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id, low32
-from mesh.core.requests import Outgoing
+from mesh.core.requests import Ask
 from mesh.errors import TransportError
 from mesh.node.commands import Leave, SetLoad
 from mesh.node.config import Metadata
+from mesh.node.delivery import Parcel
 from mesh.node.exchanges import Exchanges
 from mesh.node.node import Node
-from mesh.wire.packet import decode_packet
+from mesh.tasks.body import task_key
+from mesh.tasks.commands import New, SubmitMany
+from mesh.wire.packet import FRAME_BYTES_MAX, decode_packet
+from mesh.wire.parcel_messages import Taken
 from mesh.wire.records import Cause, Vitals
+from mesh.wire.register_messages import Held, Read
+from mesh.wire.roster_messages import Roster
 from mesh.wire.swim_messages import (
     Ack,
     Alive,
@@ -38,19 +44,23 @@ from mesh.wire.swim_messages import (
     Waiting,
     Welcome,
 )
-from mesh.wire.work_messages import Offer, Spec, TaskQuery
+from mesh.wire.work_messages import Spec
 from tests.unit.membership.pump import address, card_bytes, node_id
 from tests.unit.node.talk import (
     MESH,
     NOW,
     ask,
+    carry_out,
     config,
+    founder,
     from_host,
     run_until_stop,
     started,
     submit,
     tell,
 )
+
+READ = Read(task_key("t"), 1, 5)
 
 
 def test_node_without_seeds_founds_and_says_so() -> None:
@@ -153,19 +163,26 @@ def test_seeking_node_answers_only_what_strangers_may_ask(mesh_id: MeshId) -> No
     node = started(mesh_id=NO_MESH, seeds=("there:1",))
     assert isinstance(ask(node, 9, Join(card_bytes(9), 0, 0, ()), mesh_id)[0], Waiting)
     assert isinstance(ask(node, 9, Ping(1, low32(node_id(1)), 0), mesh_id)[0], Ack)
-    offer = SyncOffer((0,), ())
-    spec = Spec(task_id="t", argv=("true",))
-    for message in (SyncRoot(1), offer, TaskQuery(""), Offer(spec, 1, 1)):
+    for message in (SyncRoot(1), SyncOffer((0,), ()), READ):
         assert isinstance(ask(node, 9, message, mesh_id)[0], Refused)
     assert len(node.view(NOW).members) == 1
 
 
-def test_work_of_a_stranger_is_not_taken() -> None:
-    node = started()
-    spec = Spec(task_id="t", argv=("true",))
-    reply, effects = ask(node, 9, Offer(spec, 1, 1))
-    assert reply is None
-    assert effects == []
+def test_parcel_of_work_is_taken_and_answered_by_messages_of_its_own() -> None:
+    node = founder()
+    tell(node, 2, Alive(card_bytes(2)))
+    data = from_host(2, READ, READ)
+    reply, effects = node.handle_request(NOW, address(2), data)
+    assert decode_packet(reply).messages == (Taken(),)
+    answers = [
+        m for e in effects if isinstance(e, SendDatagram) for m in decode_packet(e.data).messages
+    ]
+    assert [m.tag for m in answers if isinstance(m, Held)] == [READ.tag] * 2
+
+
+def test_parcel_of_a_stranger_is_not_taken() -> None:
+    node = founder()
+    assert ask(node, 9, READ) == (Taken(), [])
     assert node.counters["dropped_stranger"] == 1
 
 
@@ -187,24 +204,9 @@ def test_task_is_refused_until_the_node_belongs_to_a_mesh() -> None:
     assert "belongs to no mesh yet" in (answer.error or "")
     ask(node, 9, Join(card_bytes(9, meta=Metadata(slots=0)), 2, 0, ()), NO_MESH)
     assert node.view(NOW).node["phase"] == "member"
+    assert node.view(NOW).node["registers"]["voters"] == ["host-1"], "it has founded the mesh"
     effects = submit(node)
     assert [e.argv for e in effects if isinstance(e, StartProcess)] == [("true",)]
-
-
-def test_work_of_one_that_died_is_not_offered_to_one_that_died_with_it() -> None:
-    node = started(meta=Metadata(slots=0))
-    for number in (2, 3, 4):
-        tell(node, number, Alive(card_bytes(number, meta=Metadata(slots=8))))
-    offered: dict[Any, int] = {}
-    for count in range(12):
-        for effect in submit(node, f"job-{count}"):
-            if isinstance(effect, StartExchange):
-                offered[effect.to] = offered.get(effect.to, 0) + 1
-    assert len(offered) == 3
-    deaths = [Dead(node_id(n), 1, 0, Cause.SILENT, node_id(4)) for n in (2, 3)]
-    effects = tell(node, 4, *deaths)
-    asked = {e.to for e in effects if isinstance(e, StartExchange)}
-    assert asked <= {address(4)}
 
 
 def test_vitals_in_an_ack_reach_the_view() -> None:
@@ -216,7 +218,7 @@ def test_vitals_in_an_ack_reach_the_view() -> None:
 
 
 def test_own_vitals_say_how_busy_this_node_is() -> None:
-    node = started()
+    node = founder()
     submit(node)
     node.handle_command(NOW, SetLoad(55))
     reply, _ = ask(node, 2, Ping(1, low32(node_id(1)), 0))
@@ -240,27 +242,6 @@ def test_calling_early_late_and_twice_is_harmless() -> None:
         node.check_invariants()
 
 
-def test_work_hears_of_a_death_that_was_refuted_in_the_same_datagram(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    node = started()
-    tell(node, 2, Alive(card_bytes(2)))
-    tell(node, 3, Alive(card_bytes(3)))
-    ended: list[tuple[int, str]] = []
-    hear = node._work.handle_member_down
-
-    def note(now: float, member: NodeId, boot: int, reason: str) -> list[Outgoing]:
-        ended.append((boot, reason))
-        return hear(now, member, boot, reason)
-
-    monkeypatch.setattr(node._work, "handle_member_down", note)
-    dead = Dead(node_id(3), 1, 0, Cause.CRASHED, node_id(2))
-    effects = tell(node, 2, dead, Alive(card_bytes(3, incarnation=1)))
-    kinds = [effect.event.kind for effect in effects if isinstance(effect, Emit)]
-    assert kinds == [EventKind.DEAD, EventKind.RETURN]
-    assert ended == [(1, "declared dead (crashed)")]
-
-
 def test_vitals_that_came_in_over_tcp_reach_placement_too() -> None:
     node = started()
     tell(node, 2, Alive(card_bytes(2)))
@@ -272,22 +253,39 @@ def test_vitals_that_came_in_over_tcp_reach_placement_too() -> None:
     assert (live.free_slots, live.load_pct) == (0, 90)
 
 
-def test_exchanges_are_bounded_and_one_more_fails_at_once() -> None:
-    node = started(meta=Metadata(slots=0))
-    for number in (2, 3, 4, 5):
-        tell(node, number, Alive(card_bytes(number, meta=Metadata(slots=1))))
+def test_parcel_that_finds_no_room_is_lost_and_counted_and_harms_nothing() -> None:
+    node = founder(meta=Metadata(slots=0))
+    tell(node, 2, Alive(card_bytes(2)))
     node._exchanges = Exchanges(work_max=2)
-    asked = [effect for n in range(4) for effect in submit(node, f"job-{n}")]
-    exchanges = [e for e in asked if isinstance(e, StartExchange)]
-    assert len(exchanges) == 2
-    assert node.view(NOW).node["counters"]["refused_exchanges"] >= 2
-    due = node.next_timeout()
-    assert due is not None
-    node.handle_exchange(NOW, exchanges[0].exchange_id, TransportError("timed out"))
-    later: list[Effect] = []
-    while not any(isinstance(e, StartExchange) for e in later):
-        due = node.next_timeout()
-        assert due is not None
-        assert due < NOW + 10
-        later += node.handle_timeout(due)
+    news = tuple(New(Spec(task_id=str(n), argv=("x" * 2000,))) for n in range(10))
+    carry_out(node, node.handle_command(NOW, SubmitMany(1, news)))
+    reads = [Read(task_key(str(n)), 1, n) for n in range(10)]
+    effects = node.handle_request(NOW, address(2), from_host(2, *reads))[1]
+    parcels = [effect for effect in effects if isinstance(effect, StartExchange)]
+    assert len(parcels) == 1, "together on a stream, for they are long"
+    assert len(decode_packet(parcels[0].data, FRAME_BYTES_MAX).messages) == 10
+    for _ in range(2):
+        effects += node.handle_request(NOW, address(2), from_host(2, *reads))[1]
+    assert len([effect for effect in effects if isinstance(effect, StartExchange)]) == 2
+    assert node.view(NOW).node["counters"]["refused_exchanges"] == 1
+    node.handle_exchange(NOW, parcels[0].exchange_id, TransportError("timed out"))
+    _, effects = node.handle_request(NOW, address(2), from_host(2, *reads))
+    assert any(isinstance(effect, StartExchange) for effect in effects)
     node.check_invariants()
+
+
+def test_outcome_of_a_parcel_says_nothing() -> None:
+    node = founder(meta=Metadata(slots=0))
+    tell(node, 2, Alive(card_bytes(2)))
+    for outcome in (from_host(2, Taken()), TransportError("timed out"), b"garbage"):
+        (parcel,) = node._effects(NOW, [Ask(address(2), Parcel((b"x",)), None, 1.0)])
+        assert isinstance(parcel, StartExchange)
+        assert node.handle_exchange(NOW, parcel.exchange_id, outcome) == []
+
+
+def test_message_to_a_member_whose_address_nobody_knows_is_counted() -> None:
+    node = founder()
+    tell(node, 3, Alive(card_bytes(3)))
+    tell(node, 3, Roster(2, (node_id(1), node_id(7), node_id(8))))
+    carry_out(node, node.handle_timeout(NOW))
+    assert node.view(NOW).node["counters"]["unaddressed"] > 0

@@ -4,18 +4,51 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from mesh.core.effects import Effect, Persist, StartExchange, StartProcess, StopProcess
-from mesh.core.ids import NO_MESH
+from mesh.core.ballot import Ballot
+from mesh.core.effects import (
+    Answer,
+    Commit,
+    Effect,
+    Emit,
+    Persist,
+    SendDatagram,
+    StartExchange,
+    StartProcess,
+    Stop,
+    StopProcess,
+)
+from mesh.core.events import EventKind
+from mesh.core.ids import low32
 from mesh.core.process import ProcessExit
-from mesh.node.config import Metadata
+from mesh.node.commands import Leave
 from mesh.node.node import Node
+from mesh.node.work import Work
+from mesh.tasks.commands import Abandon, Submit
 from mesh.wire.packet import decode_packet
-from mesh.wire.swim_messages import Alive, Refused, Welcome
-from mesh.wire.work_messages import CancelRun, Decline, Offer, OfferAnswer, Spec
-from tests.unit.membership.pump import address, card_bytes
-from tests.unit.node.talk import NOW, ask, config, from_host, submit, tell
+from mesh.wire.register_messages import Prepare
+from mesh.wire.swim_messages import Ack, Alive, Ping, Refused, Welcome
+from mesh.wire.task_messages import AttemptCause, Offer
+from tests.unit.membership.pump import address, card_bytes, node_id
+from tests.unit.node.talk import (
+    NOW,
+    ask,
+    carry_out,
+    config,
+    from_host,
+    job,
+    run_until_stop,
+    submit,
+    tell,
+)
+
+PREPARE = Prepare(b"task/other", Ballot(0, 1, 1, node_id(2)), 1)
+OFFER = Offer(
+    task_id="other",
+    ballot=Ballot(0, 1, 1, node_id(2)),
+    seq=0,
+    attempt=1,
+    cause=AttemptCause.FIRST,
+)
 
 
 def exchanges(effects: list[Effect]) -> list[tuple[StartExchange, Any]]:
@@ -24,8 +57,9 @@ def exchanges(effects: list[Effect]) -> list[tuple[StartExchange, Any]]:
 
 
 def at_the_door(**changed: Any) -> tuple[Node, StartExchange]:  # noqa: ANN401 - what a config takes
-    node = Node(config(seeds=("there:1",), **changed), seed=1)
-    node.start(NOW)
+    """A founder that begins its second session, and asks a seed whether others are ahead of it."""
+    node = Node(config(seeds=("there:1",), is_founder=True, **changed), seed=1)
+    carry_out(node, node.start(NOW))
     (exchange,) = [e for e, _ in exchanges(node.handle_resolved(NOW, "there:1", (address(2),)))]
     return node, exchange
 
@@ -41,8 +75,24 @@ def outranked(node: Node, exchange: StartExchange) -> list[Effect]:
     return effects
 
 
-def test_tasks_name_their_keeper_as_it_is_called_since_it_was_renamed() -> None:
-    node, exchange = at_the_door(mesh_id=NO_MESH, is_name_given=False)
+def muted_with_a_run() -> tuple[Node, int, list[Effect]]:
+    node, exchange = at_the_door()
+    (run,) = [e.run_id for e in submit(node, "mine") if isinstance(e, StartProcess)]
+    effects = outranked(node, exchange)
+    tell(node, 2, Alive(card_bytes(2)))
+    return node, run, effects
+
+
+def of_work(effects: list[Effect]) -> list[object]:
+    """Return what a node says to others about tasks and registers, or stores of them."""
+    carriers = [effect for effect in effects if isinstance(effect, SendDatagram | StartExchange)]
+    said = [message for one in carriers for message in decode_packet(one.data, 10**6).messages]
+    stored = [effect for effect in effects if isinstance(effect, Commit)]
+    return [*stored, *(message for message in said if type(message) in Work.MESSAGES)]
+
+
+def test_tasks_name_their_node_as_it_is_called_since_it_was_renamed() -> None:
+    node, exchange = at_the_door(is_name_given=False)
     holder = card_bytes(2, name="host-1")
     refusal = from_host(2, Refused("name_taken", "taken", holder))
     effects = node.handle_exchange(NOW, exchange.exchange_id, refusal)
@@ -59,52 +109,59 @@ def test_tasks_name_their_keeper_as_it_is_called_since_it_was_renamed() -> None:
     assert (task["keeper"], task["owner"]) == (name, name)
 
 
-def test_later_boot_known_at_the_door_is_the_works_too() -> None:
-    node, exchange = at_the_door(mesh_id=NO_MESH)
-    outranked(node, exchange)
-    tell(node, 2, Alive(card_bytes(2)))
-    answer, _ = ask(node, 2, Offer(Spec(task_id="t", argv=("true",)), 1, 1))
-    assert answer == OfferAnswer(Decline.NONE, 51, 1)
-
-
-def test_runs_of_a_session_whose_number_was_raised_are_stopped_and_their_tasks_run_again() -> None:
-    node, exchange = at_the_door()
-    (first,) = [e.run_id for e in submit(node, "mine") if isinstance(e, StartProcess)]
-    effects = outranked(node, exchange)
-    assert [e.run_id for e in effects if isinstance(e, StopProcess)] == [first]
-    effects = node.handle_process(NOW, ProcessExit(first, 143))
-    node.check_invariants()
-    view = node.view(NOW)
-    (task,) = view.tasks
-    lost, running = task["attempts"]
-    assert (lost["number"], lost["error"]) == (1, "host-1 began a new session")
-    assert (running["number"], running["cause"], task["state"]) == (2, "crash", "leased")
-    started_again = [e for e in effects if isinstance(e, StartProcess)]
-    assert len(started_again) <= 1
-
-
-@pytest.mark.parametrize("is_accepted", [False, True])
-def test_attempts_given_away_under_the_old_number_end_and_are_never_offered_under_the_new(
-    is_accepted: bool,
-) -> None:
-    node, exchange = at_the_door(meta=Metadata(slots=0))
-    tell(node, 2, Alive(card_bytes(2, meta=Metadata(slots=1))))
-    ((offered, offer),) = exchanges(submit(node, "mine"))
-    assert (offer.attempt, offer.keeper_boot) == (1, 1)
-    answer = from_host(2, OfferAnswer(Decline.NONE, 1, 0))
-    if is_accepted:
-        node.handle_exchange(NOW, offered.exchange_id, answer)
-    effects = outranked(node, exchange)
-    if not is_accepted:
-        effects += node.handle_exchange(NOW, offered.exchange_id, answer)
-    messages = [message for _, message in exchanges(effects)]
-    assert CancelRun("mine", 1) in messages
-    assert all((m.attempt, m.keeper_boot) == (2, 51) for m in messages if isinstance(m, Offer))
-    node.check_invariants()
-
-
 def test_work_of_a_session_that_was_not_raised_goes_on() -> None:
     node, exchange = at_the_door()
     submit(node, "mine")
     effects = node.handle_exchange(NOW, exchange.exchange_id, from_host(2, Welcome(0, ())))
     assert not any(isinstance(effect, StopProcess) for effect in effects)
+    assert node.view(NOW).node["registers"]["votes"]
+
+
+def test_node_whose_disk_is_older_than_the_mesh_remembers_stops_its_runs_and_says_why_once() -> (
+    None
+):
+    node, run, effects = muted_with_a_run()
+    assert [e.run_id for e in effects if isinstance(e, StopProcess)] == [run]
+    effects += node.handle_timeout(NOW + 1)
+    warnings = [
+        e.event.detail
+        for e in effects
+        if isinstance(e, Emit) and e.event.kind is EventKind.WARN and "older" in e.event.detail
+    ]
+    assert len(warnings) == 1
+    assert "start it with an empty data directory" in warnings[0]
+
+
+def test_node_whose_disk_is_too_old_votes_claims_and_writes_nothing() -> None:
+    node, run, effects = muted_with_a_run()
+    for message in (PREPARE, OFFER):
+        effects += tell(node, 2, message)
+        effects += ask(node, 2, message)[1]
+    effects += node.handle_process(NOW, ProcessExit(run, 143))
+    now = NOW
+    while (due := node.next_timeout()) is not None and due < NOW + 10:
+        now = max(now, due)
+        effects += node.handle_timeout(now)
+    assert of_work(effects) == []
+    assert not any(isinstance(effect, StartProcess) for effect in effects)
+    assert not node.view(now).node["registers"]["votes"]
+
+
+def test_node_whose_disk_is_too_old_offers_no_slot_and_refuses_tasks_in_words() -> None:
+    node, _, _ = muted_with_a_run()
+    reply, _ = ask(node, 2, Ping(1, low32(node_id(1)), 0))
+    assert isinstance(reply, Ack)
+    assert reply.vitals is not None
+    assert reply.vitals.free_slots == 0
+    (answer,) = node.handle_command(NOW, Submit(9, job("another")))
+    assert isinstance(answer, Answer)
+    assert "votes, claims and runs nothing" in str(answer.error)
+    assert node.handle_command(NOW, Abandon(9)) == []
+
+
+def test_node_whose_disk_is_too_old_waits_for_its_runs_to_end_before_it_says_farewell() -> None:
+    node, run, _ = muted_with_a_run()
+    effects = node.handle_command(NOW, Leave("asked to"))
+    assert not any(isinstance(effect, Stop) for effect in effects)
+    node.handle_process(NOW, ProcessExit(run, 143))
+    assert [stop.exit_code for stop in run_until_stop(node)] == [0]

@@ -2,45 +2,68 @@
 
 from __future__ import annotations
 
-from mesh.core.effects import StartExchange, StartProcess
-from mesh.core.process import ProcessExit
+from typing import Any
+
+from mesh.core.effects import StopProcess
 from mesh.node.config import Metadata
-from mesh.node.node import Node
-from mesh.wire.packet import decode_packet
-from mesh.wire.swim_messages import Alive, Suspect
-from mesh.wire.work_messages import Decline, Offer, OfferAnswer, Report, ReportAnswer, Spec, Verdict
-from tests.unit.membership.pump import address, card_bytes, node_id
-from tests.unit.node.talk import NOW, ask, from_host, started, submit, tell
+from mesh.tasks.commands import Submit
+from mesh.wire.swim_messages import Suspect
+from tests.unit.membership.pump import address, node_id
+from tests.unit.node.neighbours import Neighbours
+from tests.unit.node.talk import config, from_host, job
 
 
-def suspect(node: Node, number: int) -> None:
-    tell(node, 3, Alive(card_bytes(3, meta=Metadata(slots=0))))
-    tell(node, 3, Suspect(node_id(number), 1, 0, node_id(3)))
-    states = {member["name"]: member["state"] for member in node.view(NOW).members}
-    assert states[f"host-{number}"] == "suspect"
+def with_a_run_at_host_2() -> tuple[Neighbours, int]:
+    """Host 1 votes, host 2 runs a task, host 3 has no slot."""
+    wire = Neighbours()
+    wire.begin(1, meta=Metadata(slots=0))
+    wire.begin(2, meta=Metadata(slots=1))
+    wire.begin(3, meta=Metadata(slots=0))
+    wire.run(1.0)
+    wire.give(1, lambda command: Submit(command, job()))
+    ((_, (start,)),) = wire.started().items()
+    return wire, start.run_id
 
 
-def test_report_is_sent_to_a_keeper_that_is_suspect() -> None:
-    node = started()
-    tell(node, 2, Alive(card_bytes(2)))
-    _, effects = ask(node, 2, Offer(Spec(task_id="t", argv=("true",)), 1, 1))
-    (run,) = [e.run_id for e in effects if isinstance(e, StartProcess)]
-    suspect(node, 2)
-    effects = node.handle_process(NOW, ProcessExit(run, 3))
-    (sent,) = [e for e in effects if isinstance(e, StartExchange)]
-    assert sent.to == address(2)
-    assert decode_packet(sent.data).messages == (Report("t", 1, 3, "", 2),)
-    effects = node.handle_exchange(NOW, sent.exchange_id, from_host(2, ReportAnswer(Verdict.TAKEN)))
-    assert node.view(NOW).running == []
-    node.check_invariants()
+def member(wire: Neighbours, at: int, whom: int) -> dict[str, Any]:
+    """Return what a host shows of another."""
+    members = wire.nodes[at].view(wire.now).members
+    return next(one for one in members if one["name"] == f"host-{whom}")
 
 
-def test_report_of_an_owner_that_is_suspect_is_taken() -> None:
-    node = started(meta=Metadata(slots=0))
-    tell(node, 2, Alive(card_bytes(2, meta=Metadata(slots=1))))
-    (offer,) = [e for e in submit(node, "t") if isinstance(e, StartExchange)]
-    node.handle_exchange(NOW, offer.exchange_id, from_host(2, OfferAnswer(Decline.NONE, 1, 0)))
-    suspect(node, 2)
-    answer, _ = ask(node, 2, Report("t", 1, 0, "", 1))
-    assert answer == ReportAnswer(Verdict.TAKEN)
-    assert [task["state"] for task in node.view(NOW).tasks] == ["done"]
+def suspect(wire: Neighbours, at: int, whom: int) -> None:
+    """Let a host hear that another is suspected, and let nobody refute it."""
+    incarnation = member(wire, at, whom)["incarnation"]
+    rumour = from_host(3, Suspect(node_id(whom), 1, incarnation, node_id(3)))
+    wire.loses = lambda _from, _to, _data: True
+    wire.do(at, lambda node, now: node.handle_datagram(now, address(3), rumour))
+    wire.loses = lambda _from, _to, _data: False
+    assert member(wire, at, whom)["state"] == "suspect"
+
+
+def test_verdict_of_an_owner_that_is_suspect_is_taken() -> None:
+    wire, run = with_a_run_at_host_2()
+    suspect(wire, at=1, whom=2)
+    wire.exit(2, run)
+    assert [task["state"] for task in wire.nodes[1].view(wire.now).tasks] == ["done"]
+
+
+def test_verdict_is_sent_to_a_voter_that_is_suspect() -> None:
+    wire, run = with_a_run_at_host_2()
+    suspect(wire, at=2, whom=1)
+    wire.exit(2, run, 3)
+    assert [task["state"] for task in wire.nodes[1].view(wire.now).tasks] == ["failed"]
+    assert wire.nodes[2].view(wire.now).node["used"] == 0
+
+
+def test_lease_of_a_suspect_goes_on_as_long_as_it_renews() -> None:
+    wire, run = with_a_run_at_host_2()
+    until = wire.now + 2 * config().leases.doubt_s
+    while wire.now < until:
+        wire.run(0.5)
+        suspect(wire, at=1, whom=2)
+    assert wire.heard(2, StopProcess) == []
+    (task,) = wire.nodes[1].view(wire.now).tasks
+    assert [one["end"] for one in task["attempts"]] == ["open"]
+    assert [one["is_frozen"] for one in wire.nodes[2].view(wire.now).running] == [False]
+    wire.exit(2, run)
