@@ -121,8 +121,6 @@ class Tasks:
         """Slots that an offer could get; 0 once this node drains."""
 
         self.take_watch = self._following.take_watch
-        """See `Following.take_watch`."""
-
         self.newest = self._asking.newest
         """Returns the newest tasks that this node votes on, so many at most, as it knows them, in short JSON."""
 
