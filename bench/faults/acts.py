@@ -13,7 +13,8 @@
     reject           a host's packets are refused aloud, as by a firewall: connections are reset
     loss             every fifth packet that reaches any host is dropped
     full_disk        a voter's disk is full, for a while
-    rolled_back      a voter's store is replaced by an older one, as a backup that is played back
+    rolled_back      a voter's store is replaced by an older one, as a backup that is played back; then another voter
+                     is stopped
     join_leave       members come, leave, and come back
     rolling_restart  every node in turn is told to end, and starts again
     client_dies      clients are killed while they submit; others submit the same again
@@ -41,6 +42,7 @@ from bench.faults.scene import Fault, Scene
 from bench.faults.stage import Stage
 from mesh.errors import MeshError
 from mesh.fleet.clearing import wait_until
+from mesh.fleet.fleet import FleetError
 from mesh.runtime.datadir import STORE_NAME
 
 PAST_LEASE_S: Final = 6.0
@@ -248,28 +250,50 @@ def _fill(ballast: Path) -> None:
 
 
 def _rolled_back(scene: Scene) -> None:
-    """Keep a copy of a voter's store, let it vote on, and put the copy back."""
-    for _ in scene.rounds():
+    """Keep a copy of a voter's store, let it vote on, and put the copy back; then stop another voter for a while.
+
+    Every other time the voter is told to end, so that it has noted how far its store had come: then it refuses
+    the copy, and starts again as a new node, as it says.
+    """
+    for number in scene.rounds():
         victim = scene.victim(scene.stage.voters())
         if victim is None:
             return
-        store, copy = scene.stage.node(victim).data / STORE_NAME, scene.place / "copy"
-        _while_down(scene, victim, lambda: _copy(store, copy))  # noqa: B023 - called at once
+        node = scene.stage.node(victim)
+        store, copy = node.data / STORE_NAME, scene.place / "copy"
+        _end(scene, victim, is_told=False)
+        _copy(store, copy)
+        scene.stage.restart(victim)
         scene.hold(2 * REST_S)
         if not scene.wait_busy():
             return
         scene.applied += 1
-        _while_down(scene, victim, lambda: _copy(copy, store))  # noqa: B023 - called at once
+        _end(scene, victim, is_told=number % 2 == 1)
+        _copy(copy, store)
+        _start_rolled_back(scene, victim)
+        others = [name for name in scene.stage.voters() if name != victim]
+        _stop(scene, [scene.stage.node(scene.rng.choice(others)).pid])
         scene.stage.wait_whole()
         scene.hold(REST_S)
 
 
-def _while_down(scene: Scene, victim: str, act: Callable[[], None]) -> None:
+def _end(scene: Scene, victim: str, *, is_told: bool) -> None:
     node_pid = scene.stage.node(victim).pid
-    scene.stage.signal([node_pid], signal.SIGKILL)
+    scene.stage.signal([node_pid], signal.SIGTERM if is_told else signal.SIGKILL)
     scene.stage.wait_gone(victim, node_pid)
-    act()
-    scene.stage.restart(victim)
+
+
+def _start_rolled_back(scene: Scene, victim: str) -> None:
+    """Start a node on an older store; if it refuses that, move its directory away and start a new node."""
+    try:
+        scene.stage.restart(victim)
+    except FleetError:
+        node = scene.stage.node(victim)
+        if node.is_running:
+            raise
+        scene.say(f"{victim} refused its older store, and starts as a new node")
+        node.data.rename(node.data.with_name(f"{victim}.old-{scene.applied}"))
+        scene.stage.restart(victim)
 
 
 def _copy(source: Path, to: Path) -> None:

@@ -57,8 +57,11 @@ class Size:
 class Scene:
     """What a fault has in its hands."""
 
-    def __init__(self, stage: Stage, size: Size, place: Path, rng: random.Random) -> None:
+    def __init__(
+        self, stage: Stage, size: Size, place: Path, rng: random.Random, say: Callable[[str], None]
+    ) -> None:
         self.stage = stage
+        self.say = say
         self.size = size
         self.rng = rng
         self.log, self.acks = place / "log", place / "acks"
@@ -200,7 +203,7 @@ def run(fault: Fault, size: Size, seed: int, say: Callable[[str], None]) -> Verd
         if fault.prepare is not None:
             fault.prepare(stage)
         stage.start_all()
-        scene = Scene(stage, size, place, random.Random(f"{fault.name} {seed}"))
+        scene = Scene(stage, size, place, random.Random(f"{fault.name} {seed}"), say)
         if fault.choose is not None:
             fault.choose(scene)
         verdict = _play(fault, scene)

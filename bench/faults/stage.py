@@ -73,13 +73,13 @@ class Stage:
     # Starting.
 
     def start_all(self) -> None:
-        """Start every node, and wait until all see each other and as many vote as can."""
+        """Start every node, and wait until all see each other and three of them vote."""
         self.launch(self.names[0], ())
         self.fleet.nodes[self.names[0]].wait_ready(PATIENCE_S)
         for name in self.names[1:]:
             self.launch(name)
         self.wait_whole()
-        self.wait_voters(min(VOTERS, len(self.names)))
+        self.wait_voters()
 
     def launch(self, name: str, seeds: Sequence[str] | None = None) -> None:
         """Start a node, for the first time or again, and return at once."""
@@ -99,12 +99,12 @@ class Stage:
             node.wait_ready(PATIENCE_S)
         self.fleet.wait_whole(PATIENCE_S)
 
-    def wait_voters(self, count: int) -> None:
-        """Wait until so many nodes vote in one roster."""
+    def wait_voters(self) -> None:
+        """Wait until three nodes vote in one roster."""
         wait_until(
-            lambda: (len(self.voters()) == count and all(map(self._votes, self.voters()))) or None,
+            lambda: (len(self.voters()) == VOTERS and all(map(self._votes, self.voters()))) or None,
             PATIENCE_S,
-            lambda: FleetError(f"{count} voters are expected, found {self.voters()}"),
+            lambda: FleetError(f"{VOTERS} voters are expected, found {self.voters()}"),
         )
 
     def _votes(self, name: str) -> bool:

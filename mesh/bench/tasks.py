@@ -98,20 +98,19 @@ class _Run:
         figures.about = f"{self._nodes.about}, {settings.nodes} nodes, {settings.slots} slots each"
 
     def start(self) -> None:
-        """Start the nodes, and wait until as many vote as can."""
+        """Start the nodes, and wait until three of them vote."""
         self._progress.task("starting")
         start_all(self._nodes)
-        wanted = min(VOTERS, self._settings.nodes)
 
         def are_seated() -> bool | None:
             found = [self._ask(name, "status")["registers"] for name in self._nodes.members]
             voting = sum(one["votes"] for one in found)
-            return (voting >= wanted and all(len(one["voters"]) == wanted for one in found)) or None
+            return (voting >= VOTERS and all(len(one["voters"]) == VOTERS for one in found)) or None
 
         wait_until(
             are_seated,
             _VOTERS_S[self._settings.profile],
-            lambda: BenchError(f"mesh: {wanted} voters are expected, and did not come in time"),
+            lambda: BenchError(f"mesh: {VOTERS} voters are expected, and did not come in time"),
         )
 
     def singly(self) -> None:

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from mesh.cli.arguments import Commands
 
+NODES_MIN: Final = 3
+"""So many vote: one of them may be killed."""
+
 NODES_MAX: Final = 64
 TASKS_MAX: Final = 100_000
 ROUNDS_MAX: Final = 1_000
@@ -25,7 +28,7 @@ def add_tasks(benches: Commands) -> None:
         "measure how fast nodes take tasks in, start them and end them, and how soon a lost one runs elsewhere",
     )
     for flag, metavar, bounds, default, text in (
-        ("--nodes", "N", (2, NODES_MAX), 3, "members, each a process"),
+        ("--nodes", "N", (NODES_MIN, NODES_MAX), 3, "members, each a process"),
         ("--tasks", "M", (1, TASKS_MAX), 1_000, "tasks, of each of two kinds"),
         ("--slots", "N", (1, 1_024), 2, "of each node"),
         ("--recoveries", "K", (0, ROUNDS_MAX), 3, "nodes that are killed while they run a task"),
