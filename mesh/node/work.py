@@ -38,7 +38,7 @@ from mesh.tasks.commands import Abandon, TaskCommand, Unfollow
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Outgoing as Step
 from mesh.tasks.effects import Send
-from mesh.tasks.retention import expiry
+from mesh.tasks.retention import expiring
 from mesh.tasks.tasks import Tasks
 from mesh.wire import register_messages, repair_messages, roster_messages
 from mesh.wire.records import Card
@@ -139,7 +139,7 @@ class Work:
             voter=voter,
             roster=self._succession.roster,
             times=config.upkeep,
-            expires=expiry(config.unix_offset_s),
+            expires=expiring(config.unix_offset_s),
             rng=stream(self._seed, "keeping"),
             now=now,
         )

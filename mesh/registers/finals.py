@@ -12,7 +12,7 @@ Source: our own.
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, NamedTuple
 
 from mesh.core.ballot import Ballot
 from mesh.core.timers import Timers
@@ -34,6 +34,13 @@ def is_over(key: bytes, record: Record) -> bool:
     return is_final and not key.startswith(ROSTERS)
 
 
+class _Held(NamedTuple):
+    since: float
+    ballot: Ballot
+    seq: int
+    until: float
+
+
 class Finals:
     """What is final at one voter."""
 
@@ -45,8 +52,8 @@ class Finals:
         self._seating = seating
         self._times = times
         self._expires = expires
-        self._held: dict[bytes, tuple[float, Ballot, int]] = {}
-        """Of each that will be purged once: since when it is held, and its number."""
+        self._held: dict[bytes, _Held] = {}
+        """Each that will be purged once."""
 
         self._first: dict[bytes, float] = {}
         """Those of which this node is the first voter, with the times at which they are due; about the oldest first."""
@@ -61,8 +68,8 @@ class Finals:
             for key, record in voter
             if is_over(key, record)
         ]
-        for _, key, record in sorted(found, key=lambda one: one[:2]):
-            self.note(now, key, record)
+        for until, key, record in sorted(found, key=lambda one: one[:2]):
+            self._enter(now, key, record, until)
 
     def __len__(self) -> int:
         return len(self._held)
@@ -70,7 +77,7 @@ class Finals:
     def note(self, now: float, key: bytes, record: Record) -> bool:
         """Take what is held from now on; NOTHING: it is gone. Return whether what was known as final is no more."""
         known = self._held.get(key)
-        if known is not None and known[1:] == (record.ballot, record.seq):
+        if known is not None and (known.ballot, known.seq) == (record.ballot, record.seq):
             return False  # a promise alone
         if known is not None:
             del self._held[key]
@@ -78,12 +85,7 @@ class Finals:
             self.ready.pop(key, None)
             self._due.cancel(key)
         if is_over(key, record):
-            until = self._kept_until(now, key, record)
-            if until != math.inf:
-                self._held[key] = (now, record.ballot, record.seq)
-                self._seat(now, key, until)
-                if self._look_at is None and self._has_too_many():
-                    self._look_at = now + LOOK_S
+            self._enter(now, key, record, self._kept_until(now, key, record))
         return known is not None
 
     def adopt(self, now: float) -> None:
@@ -92,19 +94,18 @@ class Finals:
         self.ready.clear()
         for key in [*self._due]:
             self._due.cancel(key)
-        for key, (since, _, _) in self._held.items():
-            until = self._kept_until(since, key, self._voter.record(key))
-            self._seat(now, key, until)
+        for key, held in self._held.items():
+            self._seat(now, key, held.until)
 
     def item(self, key: bytes) -> Item:
         """Return the number of what is final."""
-        _, ballot, seq = self._held[key]
-        return Item(key, ballot, seq)
+        held = self._held[key]
+        return Item(key, held.ballot, held.seq)
 
     def has_stood(self, now: float, key: bytes) -> bool:
         """Say whether it has been held for so long that no message of before it is on its way."""
         known = self._held.get(key)
-        return known is not None and now >= known[0] + self._times.message_life_s
+        return known is not None and now >= known.since + self._times.message_life_s
 
     def put_back(self, now: float, key: bytes) -> None:
         """Have it become ready later, after others."""
@@ -130,16 +131,24 @@ class Finals:
         """Raise AssertionError if one that this node is to purge is not due, ready or under way, once. O(finals)."""
         assert sorted([*self._due, *self.ready, *under_way]) == sorted(self._first)
         assert self._first.keys() <= self._held.keys()
-        for key, (_, *number) in self._held.items():
+        for key, held in self._held.items():
             record = self._voter.record(key)
             assert is_over(key, record), key
-            assert number == [record.ballot, record.seq], key
+            assert (held.ballot, held.seq) == (record.ballot, record.seq), key
 
     # Inside.
 
-    def _kept_until(self, since: float, key: bytes, record: Record) -> float:
+    def _kept_until(self, now: float, key: bytes, record: Record) -> float:
         until = self._expires(key, record)
-        return math.inf if until is None else max(until, since + self._times.message_life_s)
+        return math.inf if until is None else max(until, now + self._times.message_life_s)
+
+    def _enter(self, now: float, key: bytes, record: Record, until: float) -> None:
+        if until == math.inf:
+            return
+        self._held[key] = _Held(now, record.ballot, record.seq, until)
+        self._seat(now, key, until)
+        if self._look_at is None and self._has_too_many():
+            self._look_at = now + LOOK_S
 
     def _seat(self, now: float, key: bytes, due: float) -> None:
         if self._seating.place(key) == 0:

@@ -1,27 +1,29 @@
-"""How long a task that is over is kept: as long as whoever submitted it asked for, from its end on."""
+"""For how long the record of a task is kept after its end: what each task says, by this node's clock."""
 
 from __future__ import annotations
 
 from mesh.errors import DecodeError
 from mesh.registers.record import Record
-from mesh.registers.upkeep import Expires
-from mesh.tasks.body import is_task_key
+from mesh.registers.upkeep import RETAIN_S, Expires
+from mesh.tasks.body import Terms, is_task_key
 from mesh.tasks.form import peek
 
+assert Terms().retain_s == RETAIN_S
 
-def expiry(unix_offset_s: float) -> Expires:
-    """Return what tells of a final record until when, by this node's clock, it is kept; None: for good.
 
-    What is no task, or one of a later version, is none of ours to throw away.
+def expiring(unix_offset_s: float) -> Expires:
+    """Return what tells until when a final record is kept; `unix_offset_s`: the time of day less this node's clock.
+
+    What is no task, and what cannot be read, is kept for good.
     """
 
-    def until(key: bytes, record: Record) -> float | None:
+    def expires(key: bytes, record: Record) -> float | None:
         if not is_task_key(key) or record.value is None:
             return None
         try:
-            head = peek(record.value.body)
+            at = peek(record.value.body).expires
         except DecodeError:
             return None
-        return None if head.ended is None else head.ended + head.retain_s - unix_offset_s
+        return None if at is None else at - unix_offset_s
 
-    return until
+    return expires

@@ -24,7 +24,7 @@ from mesh.wire.roster_messages import Roster
 from tests.sim.registers.clockwork import Clockwork, Network
 from tests.sim.registers.desk_client import Client
 from tests.sim.registers.desk_disk import DeskDisk
-from tests.sim.registers.desk_process import DeskHabits, DeskProcess, DeskSurroundings
+from tests.sim.registers.desk_process import DeskHabits, DeskProcess, DeskSurroundings, KeepingOf
 from tests.sim.registers.hosts import Host
 from tests.sim.registers.trouble import Trouble
 from tests.sim.registers.upkeep_judge import UpkeepJudge
@@ -39,6 +39,9 @@ KEPT_BAD_S: Final = 30.0
 HEALED_S_MAX: Final = 200.0
 """What was late comes, a lease lapses, somebody claims and works (`desk_world.py`); then what differs is found within
 two comparisons, and what is over is purged within some lives of a message: a voter may have been away."""
+
+ABSENT_S: Final = (40.0, 80.0)
+"""Long enough for what was written before to end, and to be purged where that is done wrongly."""
 
 KEYS: Final = (b"task/a", b"task/b", b"task/c")
 TIMES: Final = UpkeepTimes(compare_s=2, settle_s=2, message_life_s=18)
@@ -160,15 +163,22 @@ class UpkeepWorld:
 
     def _absence(self, node: NodeId) -> Callable[[], None]:
         rng, cuts = self._rng, self._network.cuts
-        seconds, is_cut = rng.uniform(20, 70), rng.random() < 0.7
+        seconds, is_cut = rng.uniform(*ABSENT_S), rng.random() < 0.7
         both = {pair for other in self._hosts for pair in ((node, other), (other, node))}
 
         def begin() -> None:
             if is_cut:
-                cuts.update(both)
-                self._clockwork.after(seconds, lambda: cuts.difference_update(both))
+                cut(self._clockwork.now + seconds)
             else:
                 self._hosts[node].pause(seconds)
+
+        def cut(until: float) -> None:
+            """Cut it off, again and again: another cut that heals would end this one."""
+            if self._clockwork.now < until:
+                cuts.update(both)
+                self._clockwork.after(0.5, lambda: cut(until))
+            else:
+                cuts.difference_update(both)
 
         return begin
 
@@ -189,7 +199,7 @@ class UpkeepWorld:
     def _keeping(
         self, own: NodeId, voter: Voter, roster: Roster | None, rng: random.Random, now: float
     ) -> Keeping:
-        keep_s = self._rng.uniform(0, 10)
+        keep_s = self._rng.uniform(0, 3)
 
         def expires(key: bytes, record: Record) -> float | None:
             return now + keep_s if self._purges else None
@@ -208,6 +218,25 @@ class UpkeepWorld:
 
     def _deliver(self, sender: NodeId, to: NodeId, message: object) -> None:
         self._hosts[to].deliver(sender, message)
+
+
+def keeping(habits: UpkeepHabits) -> KeepingOf:
+    """Return what makes those that compare and keep everything, for other worlds."""
+
+    def made(
+        own: NodeId, voter: Voter, roster: Roster | None, rng: random.Random, now: float
+    ) -> Keeping:
+        return habits.keeping(
+            own,
+            voter=voter,
+            roster=roster,
+            times=habits.times,
+            expires=lambda key, record: None,
+            rng=rng,
+            now=now,
+        )
+
+    return made
 
 
 def run(seed: int, habits: UpkeepHabits, *, purges: bool = True) -> UpkeepOutcome:
