@@ -16,6 +16,7 @@ from mesh.cli.stdio import complain
 from mesh.cli.times import duration
 from mesh.core.time import format_duration
 from mesh.errors import MeshError, MeshUnreachable
+from mesh.tasks.words import of_those_that_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,6 @@ POLL_S: Final = 0.05
 POLL_S_MAX: Final = 0.5
 WITHIN_S: Final = 600.0
 WITHIN_S_MAX: Final = 30 * 86_400.0
-IDS_SHOWN_MAX: Final = 5
 
 
 def add_commands(commands: Commands) -> None:
@@ -63,8 +63,8 @@ def _leave(directory: Path, reason: str, within_s: float) -> int:
         view = next(item["view"] for item in client.stream("views") if "view" in item)
     with node_at(directory) as client:
         client.call("leave", reason=reason, within_s=within_s)
-    if view["running"]:
-        complain(_told(view["running"], within_s))
+    if text := of_those_that_run([task["id"] for task in view["running"]], within_s):
+        complain(text)
     if text := _unfinished(view):
         complain(text)
     _wait_gone(directory, within_s + LEAVE_TIMEOUT_S)
@@ -91,20 +91,6 @@ def _wait_gone(directory: Path, timeout_s: float) -> None:
         f"the node was told to leave and should have stopped within {format_duration(timeout_s)}, but still "
         "answers; see its log"
     )
-
-
-def _told(running: list[dict[str, Any]], within_s: float) -> str:
-    """Say what becomes of the tasks that run on a node that leaves."""
-    some = ", ".join(task["id"] for task in running[:IDS_SHOWN_MAX])
-    some += ", …" if len(running) > IDS_SHOWN_MAX else ""
-    count = "1 task that runs" if len(running) == 1 else f"{len(running)} tasks that run"
-    if within_s:
-        after = "it is" if len(running) == 1 else "they are"
-        return (
-            f"waiting up to {format_duration(within_s)} for {count} here: {some}; after that {after} stopped, "
-            "and run elsewhere"
-        )
-    return f"stopping {count} here: {some}; others run them"
 
 
 def _unfinished(view: dict[str, Any]) -> str:

@@ -27,7 +27,6 @@ from mesh.core.events import Event
 from mesh.core.ids import format_id
 from mesh.core.lines import DatagramRefused, HungUp
 from mesh.core.stored import Kept
-from mesh.core.time import format_duration
 from mesh.errors import DataDirectoryError
 from mesh.node.commands import Leave, SetRoom
 from mesh.node.config import NodeConfig
@@ -57,6 +56,7 @@ from mesh.runtime.status import Status
 from mesh.runtime.streams import Asker
 from mesh.runtime.udp import UdpSocket
 from mesh.runtime.whereabouts import Whereabouts
+from mesh.tasks.words import of_those_that_run
 
 __all__ = ["AgentSettings", "run_agent"]
 
@@ -364,8 +364,11 @@ class Agent:
                     return
                 if heard == 1:
                     drain_s = self._settings.drain_s
-                    within = f"; what runs has {format_duration(drain_s)}" if drain_s else ""
-                    self._console.say(f"{name}: leaving{within}")
+                    ids = [run["id"] for run in self._node.view(self._clock()).running]
+                    said = f"{name}: leaving"
+                    self._console.say(
+                        "; ".join(filter(None, (said, of_those_that_run(ids, drain_s))))
+                    )
                     self._driver.tell(Leave(f"{name} received", drain_s))
 
 

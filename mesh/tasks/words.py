@@ -5,7 +5,10 @@ They read the task's JSON, in which every time is Unix time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
+
+from mesh.core.time import format_duration
 
 ATTEMPT_CAUSES: Final = {
     "first": "first run",
@@ -18,6 +21,7 @@ ATTEMPT_CAUSES: Final = {
 }
 """Why an attempt was started."""
 
+IDS_SHOWN_MAX: Final = 5
 _STATES: Final = {"leased": "running"}
 
 UNFINISHED: Final = frozenset({"scheduled", "ready", "leased"})
@@ -58,3 +62,18 @@ def stretch(
     if state in {"ready", "scheduled"}:
         return lost or created, None
     return started or created, None if state_word(state) == "running" else ended
+
+
+def of_those_that_run(task_ids: Sequence[str], within_s: float) -> str:
+    """Return what becomes of the tasks that run on a node that leaves; "" if none does."""
+    if not task_ids:
+        return ""
+    some = ", ".join(task_ids[:IDS_SHOWN_MAX]) + (", …" if len(task_ids) > IDS_SHOWN_MAX else "")
+    count = "1 task that runs" if len(task_ids) == 1 else f"{len(task_ids)} tasks that run"
+    if not within_s:
+        return f"stopping {count} here: {some}; others run them"
+    after = "it is" if len(task_ids) == 1 else "they are"
+    return (
+        f"waiting up to {format_duration(within_s)} for {count} here: {some}; after that {after} stopped, "
+        "and run elsewhere"
+    )

@@ -186,7 +186,10 @@ def test_running_task_may_end_within_the_time_that_the_node_was_given(nodes: Nod
     nodes.call("a", "submit", argv=["sh", "-c", script], id="slow")
     nodes.wait(begun.exists, "the work runs")
     a.terminate()
-    nodes.wait(lambda: "leaving; what runs has 1m00s" in nodes.log("a"), "it is leaving")
+    nodes.wait(
+        lambda: "leaving; waiting up to 1m00s for 1 task that runs here" in nodes.log("a"),
+        "it is leaving",
+    )
     nodes.wait(lambda: bool(nodes.call("a", "status")["used"]), "the work goes on")
     gate.touch()
     assert a.wait(20) == 0

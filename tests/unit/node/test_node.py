@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from mesh.core.effects import (
     Answer,
-    Effect,
     Emit,
     Persist,
     Resolve,
@@ -29,13 +26,12 @@ from mesh.tasks.body import task_key
 from mesh.tasks.commands import New, SubmitMany
 from mesh.wire.packet import FRAME_BYTES_MAX, decode_packet
 from mesh.wire.parcel_messages import Taken
-from mesh.wire.records import Cause, Vitals
+from mesh.wire.records import Vitals
 from mesh.wire.register_messages import Held, Read
 from mesh.wire.roster_messages import Roster
 from mesh.wire.swim_messages import (
     Ack,
     Alive,
-    Dead,
     Join,
     Ping,
     Refused,
