@@ -69,6 +69,9 @@ class TaskFigures:
     status: Times = Times()
     """A status asked of a busy node: how late its event loop is, and what the answer costs."""
 
+    cpu_ms: float | None = None
+    """Processor time for each task in batches: of all nodes and guardians together, without the commands' own."""
+
     recovery_s: float | None = None
     recoveries_s: Sequence[float] = ()
     blame: Blame = field(default_factory=Blame)
@@ -84,6 +87,7 @@ class TaskFigures:
             "acknowledged": asdict(self.acknowledged),
             "command": asdict(self.command),
             "status": asdict(self.status),
+            "cpu_ms": self.cpu_ms,
             "recovery_s": self.recovery_s,
             "recoveries_s": list(self.recoveries_s),
             "suspicions": self.blame.suspicions,
@@ -112,6 +116,8 @@ class TaskFigures:
             )
             if times.median_ms is not None
         ]
+        if self.cpu_ms is not None:
+            rows.append(("processor", f"{self.cpu_ms:.1f} ms a task, of all nodes together"))
         if self.recovery_s is not None:
             worst = max(self.recoveries_s)
             count = len(self.recoveries_s)

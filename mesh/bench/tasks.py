@@ -22,6 +22,7 @@ from typing import Any, Final
 from mesh.bench.contestant import BenchError
 from mesh.bench.detect import cleared_away
 from mesh.bench.faults import blame_of
+from mesh.bench.idle import sum_usage
 from mesh.bench.joining import await_whole, bring_back, start_all
 from mesh.bench.ledger import Ledger, now_ns
 from mesh.bench.mesh_nodes import MeshNodes
@@ -37,7 +38,7 @@ BATCH: Final = 100
 VOTERS: Final = 3
 _SINGLES_MAX: Final = 100
 _ALONE: Final = 20
-_SAMPLE_S: Final = 0.05
+_SAMPLE_S: Final = 0.25
 _POLL_S: Final = 0.25
 _VOTERS_S: Final = {"local": 30.0, "lan": 240.0, "wan": 240.0}
 _START_S: Final = 30.0
@@ -135,11 +136,13 @@ class _Run:
     def batches(self) -> None:
         """Submit all in batches through one node, while all nodes run them."""
         self._progress.task(f"{self._settings.tasks} tasks in batches")
+        cpu_ns = self._cpu_ns()
         with self._watched() as watched:
             began = time.time()
             ids = self._submit({"argv": list(_TRUE)})
             enqueued_s = time.time() - began
             self._wait_counted(len(ids))
+        self._figures.cpu_ms = round((self._cpu_ns() - cpu_ns) / len(ids) / 1e6, 2)
         ended_s = max(self._ended(ids)) - began
         self._figures.status = times_of(watched.times_ms)
         self._figures.blame = blame_of(self._nodes.log.since(watched.began_ns), "")
@@ -233,6 +236,12 @@ class _Run:
         if unfinished := [task["id"] for task in found if task["state"] != "done"]:
             raise BenchError(f"mesh: not done: {', '.join(unfinished[:3])}")
         return [task["ended"] for task in found]
+
+    def _cpu_ns(self) -> int:
+        """Return the processor time that all nodes and their guardians have used, without the commands'."""
+        nodes = self._nodes
+        pids = [(nodes.pid(member), nodes.pids[member]) for member in nodes.members]
+        return sum(sum_usage(pair).cpu_ns for pair in pids)
 
     def _wait_ended(self, client: Client, task_id: str) -> None:
         wait_until(

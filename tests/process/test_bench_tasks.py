@@ -23,6 +23,7 @@ def test_tasks_are_measured_and_the_figures_fit_together(mesh: Mesh, tmp_path: P
     assert found["acknowledged"]["median_ms"] < found["pickup"]["median_ms"]
     assert found["command"]["median_ms"] < found["pickup"]["median_ms"]
     assert found["recovery_s"] == found["recoveries_s"][0] > 0
+    assert found["cpu_ms"] > 0
     assert found["status"]["p99_ms"] > 0
     assert "tasks/s" in done.stdout
 

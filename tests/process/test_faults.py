@@ -74,7 +74,7 @@ def test_an_attempt_whose_token_nobody_wrote_down_is_explained_by_its_number(
     tmp_path: Path,
 ) -> None:
     log, acks = tmp_path / "log", tmp_path / "acks"
-    lines = [
+    lines: list[dict[str, object]] = [
         {"kind": "start", "run": "a", "token": "5", "attempt": "1", "every_ns": 10**7},
         {"kind": "start", "run": "b", "token": "6", "attempt": "2", "every_ns": 10**7},
         {"kind": "start", "run": "c", "token": "9", "attempt": "3", "every_ns": 10**7},

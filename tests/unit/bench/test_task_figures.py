@@ -24,6 +24,7 @@ WHOLE = TaskFigures(
     ),
     acknowledged=times_of([10.0, 12.0, 11.0]),
     pickup=times_of([30.0, 50.0]),
+    cpu_ms=21.5,
     recovery_s=0.4,
     recoveries_s=(0.3, 0.4, 0.9),
 )
@@ -66,7 +67,14 @@ def test_what_was_not_come_to_is_null_and_said() -> None:
 
 def test_the_table_tells_each_figure() -> None:
     text = WHOLE.text()
-    for part in ("400 tasks/s", "50 tasks/s", "60 tasks/s", "median 40.0 ms", "worst 0.900 s of 3"):
+    for part in (
+        "21.5 ms a task",
+        "400 tasks/s",
+        "50 tasks/s",
+        "60 tasks/s",
+        "median 40.0 ms",
+        "worst 0.900 s of 3",
+    ):
         assert part in text
 
 
