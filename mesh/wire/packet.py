@@ -45,9 +45,7 @@ MESSAGES_MAX: Final = 256  # in one packet
 # The longest list in a packet, by the packet's limit. msgpack makes room for as many items as a list
 # announces, at every depth, before it has seen one: 1,400 bytes of nested lists cost 5 MB without this.
 DATAGRAM_ITEMS_MAX: Final = 64
-_FRAME_ITEMS_MAX: Final = max(
-    swim_messages.MEMBERS_MAX, work_messages.QUERY_TASKS_MAX, register_messages.LEASES_MAX
-)
+_FRAME_ITEMS_MAX: Final = max(swim_messages.MEMBERS_MAX, register_messages.LEASES_MAX)
 
 _BY_CODE: Final = {
     **swim_messages.SCHEMAS,

@@ -12,7 +12,7 @@ from mesh.core.stored import Kept, StoredRecord
 from mesh.membership.profile import local
 from mesh.node.config import Metadata, NodeConfig
 from mesh.node.node import Node
-from mesh.registers import admission, leases
+from mesh.registers import admission, leases, upkeep
 from mesh.tasks.commands import New, Submit
 from mesh.wire.packet import decode_packet, encode_message, encode_packet
 from mesh.wire.work_messages import Spec
@@ -33,6 +33,7 @@ def config(number: int = 1, **changed: Any) -> NodeConfig:  # noqa: ANN401 - wha
         "swim": local(),
         "leases": leases.local(),
         "pace": admission.local(),
+        "upkeep": upkeep.local(),
         "unix_offset_s": 1_000_000.0,
     }
     return NodeConfig(**{**parts, **changed})
@@ -61,6 +62,8 @@ class Disk:
         for name, number in commit.numbers.items():
             assert number >= self._numbers.get(name, 0), name
             self._numbers[name] = number
+        for key in commit.forget:
+            self._records.pop(key, None)
 
     def kept(self) -> Kept:
         return Kept(tuple(self._records.values()), dict(self._numbers))

@@ -4,12 +4,63 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.core.effects import Emit, Persist, SendDatagram, StartExchange, StartProcess
+from mesh.core.ballot import Ballot
+from mesh.core.effects import (
+    Commit,
+    Emit,
+    Persist,
+    SendDatagram,
+    StartExchange,
+    StartProcess,
+    StopProcess,
+)
 from mesh.core.ids import NodeId, low32
 from mesh.membership.swim import Swim
+from mesh.node.mail import DATAGRAMS
 from mesh.node.node import Node
-from mesh.wire import swim_messages, work_messages
+from mesh.node.work import Work
+from mesh.wire import (
+    parcel_messages,
+    register_messages,
+    repair_messages,
+    roster_messages,
+    swim_messages,
+    task_messages,
+    work_messages,
+)
+from mesh.wire.packet import decode_packet
+from mesh.wire.parcel_messages import Taken
 from mesh.wire.records import Cause, Metadata, Vitals
+from mesh.wire.register_messages import (
+    Accept,
+    Accepted,
+    Held,
+    Leased,
+    Outbid,
+    Owner,
+    Prepare,
+    Promised,
+    Read,
+    Renew,
+    Renewed,
+    Standing,
+    Value,
+    WrongEpoch,
+)
+from mesh.wire.repair_messages import (
+    BUCKETS,
+    SUM_BYTES,
+    Compare,
+    Item,
+    Lack,
+    Purge,
+    Purged,
+    Ship,
+    Shipped,
+    Stage,
+    Sums,
+)
+from mesh.wire.roster_messages import AskRoster, Entry, Fetch, Page, Roster, Seal, Sealed
 from mesh.wire.swim_messages import (
     Ack,
     Alive,
@@ -34,28 +85,28 @@ from mesh.wire.swim_messages import (
     Waiting,
     Welcome,
 )
-from mesh.wire.work_messages import (
+from mesh.wire.task_messages import (
+    AttemptCause,
+    CancelAnswer,
     CancelRun,
-    CancelTask,
+    CancelVerdict,
     Decline,
+    Follow,
+    FollowEnd,
+    FollowReason,
+    Notice,
     Offer,
     OfferAnswer,
-    OutputPiece,
-    Released,
-    Report,
-    ReportAnswer,
-    RunQuery,
-    SlotsFree,
-    Spec,
-    TaskList,
-    TaskQuery,
-    Verdict,
+    Piece,
+    TaskState,
+    Watch,
 )
-from mesh.work.work import Work
+from mesh.wire.work_messages import SlotsFree
 from tests.unit.membership.pump import address, card_bytes, node_id
-from tests.unit.node.talk import NOW, ask, started, submit, tell
+from tests.unit.node.talk import NOW, ask, founder, submit, tell
 
-OFFER = Offer(Spec(task_id="t", argv=("true",)), 1, 1)
+KEY, BALLOT, VALUE = b"task/t", Ballot(0, 1, 1, node_id(2)), Value(Standing.OPEN, b"x")
+OFFER = Offer(task_id="u", ballot=BALLOT, seq=0, attempt=1, cause=AttemptCause.FIRST)
 EXAMPLES: tuple[object, ...] = (
     Ping(1, low32(node_id(1)), 0),
     PingReq(1, node_id(3), address(3)),
@@ -79,38 +130,78 @@ EXAMPLES: tuple[object, ...] = (
     ReachedAnswer("", ""),
     Lifeline(1),
     LifelineKept(),
-    OFFER,
-    OfferAnswer(Decline.NONE, 1, 1),
-    OutputPiece("t", 1, 0, 1, b"x"),
-    Report("t", 1, 0, "", 1),
-    ReportAnswer(Verdict.STALE),
-    CancelRun("t", 1),
     SlotsFree(1),
-    TaskQuery(""),
-    TaskList(()),
-    CancelTask("t"),
-    RunQuery("t", 1),
-    Released("t", 1, "it is leaving"),
+    Prepare(KEY, BALLOT, 1),
+    Accept(KEY, 1, BALLOT, 0, VALUE),
+    Renew(1, 1, ((KEY, BALLOT),)),
+    Read(KEY, 1, 1),
+    Promised(KEY, BALLOT, BALLOT, 0, VALUE),
+    Accepted(KEY, 1, BALLOT, 0),
+    Leased(KEY, BALLOT, 1.0),
+    Outbid(KEY, BALLOT, BALLOT),
+    WrongEpoch(KEY, BALLOT, 1),
+    Renewed(1, 1, (0,), ((1, BALLOT),)),
+    Held(KEY, 1, 1, BALLOT, 0, VALUE),
+    Seal(1),
+    Fetch(1, b""),
+    Sealed(1, 1),
+    Page(1, b"", (Entry(KEY, BALLOT, BALLOT, 0, VALUE, False),), True),
+    Roster(2, (node_id(1), node_id(2))),
+    AskRoster(0),
+    Compare(1, 5),
+    Sums(1, bytes(BUCKETS * SUM_BYTES), is_answer=False),
+    Lack(1, 1, 0, b"", b""),
+    Ship(1, 1, (Shipped(KEY, BALLOT, 0, VALUE),), True),
+    Purge(1, 1, Stage.ASK, 0, (Item(KEY, BALLOT, 0),)),
+    Purged(1, 1, Stage.ASK, b"\x01", 0),
+    OFFER,
+    OfferAnswer("t", 1, Decline.NONE, 1),
+    CancelRun("t", 1),
+    CancelAnswer("t", 1, CancelVerdict.OVER),
+    Follow("t", 1, 0, 8),
+    Piece("t", 1, 0, 0, 1, b"x"),
+    FollowEnd("t", 1, 0, FollowReason.ENDED),
+    Watch("t", 60),
+    Notice("t", BALLOT, 0, TaskState.LEASED, 1, Owner(node_id(2), 1)),
+    Taken(),
 )
-CHANGES = (Emit, Persist, SendDatagram, StartExchange, StartProcess)
+CHANGES = (Commit, Emit, Persist, SendDatagram, StartExchange, StartProcess, StopProcess)
+TABLES = (
+    swim_messages,
+    work_messages,
+    register_messages,
+    repair_messages,
+    roster_messages,
+    task_messages,
+    parcel_messages,
+)
+every_message = pytest.mark.parametrize("message", EXAMPLES, ids=lambda m: type(m).__name__)
 
 
 def member_with_a_task() -> Node:
-    """Host 1 knows host 2 and keeps a task that it runs itself."""
-    node = started()
+    """Host 1 knows host 2, and votes on a task that it runs itself."""
+    node = founder()
     tell(node, 2, Alive(card_bytes(2, meta=Metadata(slots=4))))
     submit(node, "t")
     return node
 
 
 def test_there_is_an_example_of_every_message() -> None:
-    tables = {**swim_messages.SCHEMAS, **work_messages.SCHEMAS}
-    assert {type(example) for example in EXAMPLES} == {kind for kind, _ in tables.values()}
+    kinds = [kind for table in TABLES for kind, _ in table.SCHEMAS.values()]
+    assert len(kinds) == len(set(kinds))
+    assert {type(example) for example in EXAMPLES} == set(kinds)
 
 
-@pytest.mark.parametrize("message", EXAMPLES, ids=lambda m: type(m).__name__)
+def test_each_message_belongs_to_membership_or_to_work_or_answers_a_parcel() -> None:
+    kinds = {kind for table in TABLES for kind, _ in table.SCHEMAS.values()}
+    swim = {kind for kind, _ in swim_messages.SCHEMAS.values()}
+    assert kinds - swim - {Taken} == Work.MESSAGES
+    assert swim >= Swim.DATAGRAMS | Swim.REQUESTS
+
+
+@every_message
 def test_message_that_is_no_datagram_changes_nothing_in_one(message: object) -> None:
-    if type(message) in Swim.DATAGRAMS | Work.DATAGRAMS:
+    if type(message) in DATAGRAMS:
         return
     for sender in (2, 9):  # a member, and a stranger
         node = member_with_a_task()
@@ -123,14 +214,14 @@ def test_message_that_is_no_datagram_changes_nothing_in_one(message: object) -> 
 
 def test_misplaced_message_takes_nothing_from_the_others_in_its_packet() -> None:
     node = member_with_a_task()
-    tell(node, 2, Alive(card_bytes(3)), OFFER, SlotsFree(1))
+    tell(node, 2, Alive(card_bytes(3)), SyncRoot(1), SlotsFree(1))
     assert node.counters["dropped_misplaced"] == 1
     assert len(node.view(NOW).members) == 3
 
 
-@pytest.mark.parametrize("message", EXAMPLES, ids=lambda m: type(m).__name__)
+@every_message
 def test_message_that_is_no_request_changes_nothing_on_a_stream(message: object) -> None:
-    if type(message) in Swim.REQUESTS | Work.REQUESTS:
+    if type(message) in Swim.REQUESTS | Work.MESSAGES:
         return
     for sender in (2, 9):
         node = member_with_a_task()
@@ -140,26 +231,41 @@ def test_message_that_is_no_request_changes_nothing_on_a_stream(message: object)
         assert node.view(NOW) == before
 
 
-@pytest.mark.parametrize("message", EXAMPLES, ids=lambda m: type(m).__name__)
+@every_message
+def test_message_of_work_means_the_same_on_either_carrier(message: object) -> None:
+    if type(message) not in Work.MESSAGES:
+        return
+    one, other = member_with_a_task(), member_with_a_task()
+    in_datagram = tell(one, 2, message)
+    reply, on_stream = ask(other, 2, message)
+    assert reply == Taken()
+    assert in_datagram == on_stream
+    assert one.view(NOW) == other.view(NOW)
+
+
+@every_message
 def test_work_of_a_stranger_is_not_taken_on_either_carrier(message: object) -> None:
+    if type(message) not in Work.MESSAGES:
+        return
     node = member_with_a_task()
     before = node.view(NOW)
-    if type(message) in Work.REQUESTS:
-        assert ask(node, 9, message) == (None, [])
-    elif type(message) in Work.DATAGRAMS:
-        tell(node, 9, message)
-    else:
-        return
-    assert node.counters.pop("dropped_stranger") == 1
+    effects = tell(node, 9, message)  # membership may ask who that is
+    sent = [effect for effect in effects if isinstance(effect, SendDatagram | StartExchange)]
+    said = [type(one) for carrier in sent for one in decode_packet(carrier.data).messages]
+    assert not Work.MESSAGES & set(said)
+    assert not any(isinstance(effect, CHANGES) for effect in effects if effect not in sent)
+    assert ask(node, 9, message) == (Taken(), [])
+    assert node.counters.pop("dropped_stranger") == 2
     assert node.view(NOW) == before
 
 
-@pytest.mark.parametrize("message", EXAMPLES, ids=lambda m: type(m).__name__)
+@every_message
 def test_work_that_comes_from_outside_under_the_own_id_is_not_taken(message: object) -> None:
-    if type(message) not in Work.REQUESTS:
+    if type(message) not in Work.MESSAGES:
         return
     node = member_with_a_task()
     before = node.view(NOW)
-    assert ask(node, 1, message) == (None, [])
-    assert node.counters.pop("dropped_own") == 1
+    assert tell(node, 1, message) == []
+    assert ask(node, 1, message) == (Taken(), [])
+    assert node.counters.pop("dropped_own") == 2
     assert node.view(NOW) == before

@@ -120,22 +120,9 @@ _PARTS: dict[str, st.SearchStrategy[Any]] = {
     "root": uints(64),
     "hashes": st.binary(max_size=8 * swim.SYNC_BUCKETS),
     "buckets": tuples(uints(8)),
-    "spec": specs,
-    "attempt": uints(32),
-    "keeper_boot": uints(48),
-    "has_more": st.booleans(),
-    "decline": st.sampled_from(work.Decline),
     "free_slots": uints(16),
-    "task_id": texts(128, 1),
-    "stream": uints(2),
-    "data": st.binary(max_size=100),
-    "exit_code": uints(8),
-    "error": texts(2000),
-    "reason": texts(2000),
-    "verdict": st.sampled_from(work.Verdict),
     "udp": texts(200),
     "tcp": texts(200),
-    "tasks": tuples(texts(100)),
 }
 # Parts that are shorter in one message than elsewhere.
 _SHORT = {(swim.Ping, "target"): uints(32), (swim.Ack, "boot"): uints(32)}

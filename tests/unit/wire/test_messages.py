@@ -127,9 +127,7 @@ def test_the_messages_of_an_idle_member_are_small() -> None:
         ([7, 9, 2**48, 0], "48 bits"),
         ([12, "x" * 33, "", None], "0 to 32 characters"),
         ([15, bytes(8 * swim.SYNC_BUCKETS + 1)], "at most 512 bytes"),
-        ([32, None, 1, 1], r"a list of \d+ fields"),
-        ([34, "", 1, 0, 1, b""], "1 to 128 characters"),
-        ([36, 3], "a Verdict"),
+        ([38, 2**16], "16 bits"),
     ],
 )
 def test_a_part_out_of_range_is_refused_by_its_rule(message: list[Any], expected: str) -> None:
@@ -155,7 +153,7 @@ def test_lists_longer_than_their_limit_are_refused() -> None:
 
 
 def test_the_largest_lists_that_messages_may_hold_fit_the_reader() -> None:
-    for items_max in (swim.MEMBERS_MAX, work.QUERY_TASKS_MAX, work.ARGUMENTS_MAX):
+    for items_max in (swim.MEMBERS_MAX, work.ARGUMENTS_MAX):
         raw = packet_of([0, [0] * items_max])
         with pytest.raises(DecodeError, match="a message code"):
             decode_packet(raw, FRAME_BYTES_MAX)

@@ -1,1 +1,0 @@
-"""What a node does for the tasks that it accepted: keeps, offers, follows and shows them."""

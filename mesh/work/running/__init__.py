@@ -1,1 +1,0 @@
-"""What an executing node does: slots, runs, and their reports to whoever keeps the tasks."""
