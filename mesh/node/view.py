@@ -42,6 +42,7 @@ def build_view(
 ) -> View:
     """Return the view as it is now. O(members + tasks shown)."""
     done = work.view()
+    counted = {**counters, **done["counters"]}
     card = swim.identity.card
     mesh_id = swim.identity.mesh_id
     offset_s = config.unix_offset_s
@@ -56,7 +57,7 @@ def build_view(
         "version": card.meta.version,
         "slots": card.meta.slots,
         "used": work.used,
-        "counters": {name: count for name, count in sorted(counters.items()) if count},
+        "counters": {name: count for name, count in sorted(counted.items()) if count},
         "registers": work.describe(swim.rumours.name_of),
         "health": swim.awareness.score,
         "lifelines": {"kept": swim.lines.own.kept, "of_others": swim.lines.evidence.held},

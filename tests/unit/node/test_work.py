@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mesh.core.ballot import BALLOT_BYTES
-from mesh.core.effects import Answer, Commit, GuardProcess, StartProcess
+from mesh.core.effects import Answer, Commit, GuardProcess, ReadOutput, StartProcess
 from mesh.core.ids import NO_MESH
-from mesh.core.process import ProcessExit
+from mesh.core.process import ProcessExit, ProcessOutput
 from mesh.core.stored import Kept, StoredRecord
 from mesh.errors import DecodeError
 from mesh.node.config import Metadata
@@ -239,3 +239,18 @@ def test_owner_that_is_cut_off_freezes_its_run_before_anybody_else_may_start_it(
     assert guard.freeze_at < wire.now
     assert wire.now <= began + 3 * config().leases.doubt_s
     assert wire.nodes[runs].view(wire.now).running[0]["is_frozen"]
+
+
+# What is lost.
+
+
+def test_output_that_nobody_could_take_is_counted() -> None:
+    wire = Neighbours()
+    wire.begin(1)
+    wire.give(1, lambda command: Submit(command, job()))
+    ((_, (start,)),) = wire.started().items()
+    piece = ProcessOutput(start.run_id, 1, bytes(60_000))
+    for _ in range(40):
+        wire.do(1, lambda node, now: node.handle_process(now, piece))
+        wire.run(5.0, until=lambda: wire.heard(1, ReadOutput))
+    assert wire.nodes[1].view(wire.now).node["counters"]["dropped_output_bytes"] > 1_000_000
