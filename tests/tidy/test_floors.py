@@ -52,7 +52,7 @@ def test_every_floor_below_the_drivers_is_pure() -> None:
     [
         ("core/wrong.py", "import mesh.wire.packet"),
         ("placement/wrong.py", "import mesh.membership.table"),
-        ("work/wrong.py", "import socket"),
+        ("tasks/wrong.py", "import socket"),
         ("node/wrong.py", "import time"),
         ("sim/wrong.py", "import mesh.wire.packet"),
     ],

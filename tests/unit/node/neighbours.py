@@ -79,7 +79,7 @@ class Neighbours:
 
     def heard(self, number: int, kind: type[T]) -> list[T]:
         """Return what a host has asked of its driver so far, of one kind, and forget it."""
-        found = [effect for effect in self.said[number] if isinstance(effect, kind)]
+        found: list[T] = [effect for effect in self.said[number] if isinstance(effect, kind)]
         self.said[number] = [effect for effect in self.said[number] if not isinstance(effect, kind)]
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mesh.core.effects import StartProcess
 from mesh.core.process import ProcessExit
 from mesh.node.config import Metadata
-from mesh.tasks.commands import GetTask, New, Submit
+from mesh.tasks.commands import GetTask, New, Submit, SubmitMany
 from mesh.wire.work_messages import Spec
 from tests.unit.node.neighbours import Neighbours
 from tests.unit.node.talk import NOW, carry_out, founder, job, submit
@@ -33,8 +33,7 @@ def test_slot_that_becomes_free_is_used_at_once() -> None:
     wire.begin(1, meta=Metadata(slots=0))
     wire.begin(2, meta=Metadata(slots=1))
     wire.run(1.0)
-    for name in ("first", "second"):
-        wire.give(1, lambda command, name=name: Submit(command, job(name)))  # type: ignore[misc]
+    wire.give(1, lambda command: SubmitMany(command, (job("first"), job("second"))))
     ((_, (first,)),) = wire.started().items()
     wire.exit(2, first.run_id)
     ((_, (second,)),) = wire.started().items()

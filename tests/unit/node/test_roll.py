@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mesh.core.ids import NodeId
+from mesh.core.requests import Outgoing
 from mesh.membership.member import Change
 from mesh.node.config import Metadata
 from mesh.node.node import Node
@@ -13,7 +14,7 @@ from mesh.placement.live_view import LiveView
 from mesh.wire.records import Cause, Rank, State, Vitals
 from mesh.wire.swim_messages import Ack, Alive, Dead, Suspect
 from tests.unit.membership.pump import card, card_bytes, node_id
-from tests.unit.node.talk import NOW, carry_out, founder, started, tell
+from tests.unit.node.talk import founder, started, tell
 
 ALIVE = (State.ALIVE, Cause.NONE)
 SUSPECT = (State.SUSPECT, Cause.NONE)
@@ -76,18 +77,19 @@ def test_vitals_say_how_many_slots_are_free() -> None:
     assert live(node)["host-2"] == 1
 
 
-def test_proof_and_death_of_several_reach_work_when_all_of_them_are_gone_from_the_view() -> None:
+def test_proofs_reach_work_when_all_who_are_gone_are_out_of_the_view(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """So nothing of one that died is offered to another that died with it."""
     node = founder()
     tell(node, 2, *(Alive(card_bytes(n)) for n in (2, 3, 4)))
     seen: list[list[str]] = []
-    hear = node._work._tasks.end
+    hear = node._work.end
 
-    def end(now: float, over: NodeId, boot: int) -> list[object]:
+    def end(now: float, over: NodeId, boot: int) -> list[Outgoing]:
         seen.append(sorted(live(node)))
-        return list(hear(now, over, boot))
+        return hear(now, over, boot)
 
-    node._work._tasks.end = end  # type: ignore[method-assign, assignment]
-    deaths = [Dead(node_id(n), 1, 0, Cause.ENDED, node_id(4)) for n in (2, 3)]
-    carry_out(node, tell(node, 4, *deaths), NOW)
+    monkeypatch.setattr(node._work, "end", end)
+    tell(node, 4, *(Dead(node_id(n), 1, 0, Cause.ENDED, node_id(4)) for n in (2, 3)))
     assert seen == [["host-1", "host-4"]] * 2
