@@ -40,7 +40,7 @@ class FaultKind(StrEnum):
     CLOG = "clog"
     CLOCK = "clock"  # the clock runs at 1 + `amount`
     EARLY = "early"  # timers are looked at though nothing is due
-    LEAVE = "leave"
+    LEAVE = "leave"  # what runs there may go on for `amount` seconds
     JOIN = "join"
     FORGET = "forget"  # one that is held dead is forgotten, as if somebody had asked for it
 

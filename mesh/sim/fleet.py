@@ -83,6 +83,8 @@ class Fleet:
         for _ in range(count):
             host = self.add()
             host.disk["mesh_id"] = mesh_id
+            if not members:
+                host.disk["founder"] = 1
             self._world.boot(host)
             assert isinstance(host.node, Node), "only real nodes can be made to know each other"
             members.append((host.node, host.clock.read(self._world.loop.now_s)))

@@ -257,11 +257,11 @@ class Nemesis:
             self._world.poke(host)
         return _nothing
 
-    def _leave(self, _fault: Fault, hosts: list[Host]) -> Undo | None:
+    def _leave(self, fault: Fault, hosts: list[Host]) -> Undo | None:
         leavers = [host for host in hosts if host.node is not None and not host.is_paused]
         leavers = [host for host in leavers if host is not self._returning.keeper]
         for host in leavers:
-            self._world.command(host, Leave("the nemesis says so"))
+            self._world.command(host, Leave("the nemesis says so", within_s=fault.amount))
 
         def come_back() -> None:
             for host in leavers:
