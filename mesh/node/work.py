@@ -50,6 +50,12 @@ INSTALLED: Final = "installed"
 SEALED: Final = "sealed"
 """The last epoch that this node has voted in, and the last that it has sealed; as the store's numbers."""
 
+MUTED: Final = "muted"
+"""1 from when a session has found out that its disk is older than what the mesh remembers; so for all sessions after it."""
+
+_MUTING: Final = 1 << 62
+"""The number of the commit that says so: nothing is committed after it."""
+
 NOTES_A_STAND: Final = 10
 """So often members are looked at while one stands that is to vote."""
 
@@ -101,7 +107,7 @@ class Work:
         self._seed = seed
         self._records = dict(map(from_stored, kept.records))
         self._numbers = dict(kept.numbers)
-        self._is_muted = False
+        self._is_muted = bool(self._numbers.get(MUTED))
         self._now = float("-inf")
         self._note_at: float | None = None
         self._has_noted = False
@@ -161,7 +167,8 @@ class Work:
             self._desk.carry_out(now, self._succession.found(now))
         # Whatever an earlier session left was cleared away before this one began.
         steps += self._tasks.end(now, own_id, config.boot - 1)
-        return self._deliver(now, steps)
+        outputs = self._deliver(now, steps)
+        return [*outputs, _warning()] if self._is_muted else outputs
 
     def found(self, now: float) -> list[Outgoing]:
         """Take that this node has founded the mesh just now: it is its first voter."""
@@ -175,8 +182,8 @@ class Work:
             return []
         outputs = self._deliver(now, self._tasks.drain(now, now))
         self._is_muted = True
-        event = Event(kind=EventKind.WARN, detail=_MUTED)
-        return [*(one for one in outputs if isinstance(one, _HARMLESS)), Emit(event)]
+        harmless = (one for one in outputs if isinstance(one, _HARMLESS))
+        return [*harmless, Commit(_MUTING, numbers={MUTED: 1}), _warning()]
 
     # What happens.
 
@@ -205,7 +212,7 @@ class Work:
 
     def handle_committed(self, now: float, number: int) -> list[Outgoing]:
         """Take that a `Commit` and all before it are durable."""
-        return self._deliver(now, self._tasks.committed(now, number))
+        return [] if number == _MUTING else self._deliver(now, self._tasks.committed(now, number))
 
     def handle_member(self, now: float, node_id: NodeId) -> list[Outgoing]:
         """Note that a member came, went, or says more of its slots; the view knows already."""
@@ -323,3 +330,7 @@ class Work:
 
     def _count(self, what: str, by: int) -> None:
         self.counters[what] = self.counters.get(what, 0) + by
+
+
+def _warning() -> Emit:
+    return Emit(Event(kind=EventKind.WARN, detail=_MUTED))

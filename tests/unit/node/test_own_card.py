@@ -22,7 +22,7 @@ from mesh.core.ids import low32
 from mesh.core.process import ProcessExit
 from mesh.node.commands import Leave
 from mesh.node.node import Node
-from mesh.node.work import Work
+from mesh.node.work import MUTED, Work
 from mesh.tasks.commands import Abandon, Submit
 from mesh.wire.packet import decode_packet
 from mesh.wire.register_messages import Prepare
@@ -132,7 +132,9 @@ def test_node_whose_disk_is_older_than_the_mesh_remembers_stops_its_runs_and_say
     assert "start it with an empty data directory" in warnings[0]
 
 
-def test_node_whose_disk_is_too_old_votes_claims_and_writes_nothing() -> None:
+def test_node_whose_disk_is_too_old_votes_and_claims_nothing_and_writes_down_no_more_than_that() -> (
+    None
+):
     node, run, effects = muted_with_a_run()
     for message in (PREPARE, OFFER):
         effects += tell(node, 2, message)
@@ -142,7 +144,10 @@ def test_node_whose_disk_is_too_old_votes_claims_and_writes_nothing() -> None:
     while (due := node.next_timeout()) is not None and due < NOW + 10:
         now = max(now, due)
         effects += node.handle_timeout(now)
-    assert of_work(effects) == []
+    (only,) = of_work(effects)
+    assert isinstance(only, Commit)
+    assert (only.records, only.numbers) == ((), {MUTED: 1})
+    assert node.handle_committed(now, only.number) == []
     assert not any(isinstance(effect, StartProcess) for effect in effects)
     assert not node.view(now).node["registers"]["votes"]
 
