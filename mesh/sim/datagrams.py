@@ -76,6 +76,12 @@ class Datagrams:
             host.datagrams_waiting += 1
             host.inbox.append((self.receive, packet))
 
+    def send_letters(self, host: Host) -> None:
+        """Send what the guardian of a session that has just ended was given, from the host's address."""
+        letters, host.letters = host.letters, ()
+        for letter in letters:
+            self.send(host, SendDatagram(letter.to, letter.data))
+
     def drop_unread(self, host: Host) -> None:
         """Drop what waits in the socket of a process that has ended: nobody hears of it."""
         receive = self.receive

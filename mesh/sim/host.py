@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from mesh.core.address import Address
-from mesh.core.effects import Remember
+from mesh.core.effects import Letter, Remember
 from mesh.core.ids import NodeId
 from mesh.core.stored import Kept, StoredRecord
 from mesh.node.config import (
@@ -145,6 +145,7 @@ class Host:
         "is_paused",
         "is_powered",
         "is_suspended",
+        "letters",
         "node",
         "node_id",
         "numbers",
@@ -180,6 +181,9 @@ class Host:
         self.inbox: deque[tuple[Callable[[Any], None], Any]] = deque()
         self.datagrams_waiting = 0
         self.exchanges: set[int] = set()
+        self.letters: tuple[
+            Letter, ...
+        ] = ()  # what the guardian of this session sends when it is over
         self.wake_s: float | None = None
         self.traffic = Traffic()
         self.clean_since_s = 0.0

@@ -136,7 +136,7 @@ class World:
         host.is_paused = host.is_suspended = host.is_deaf = False
         host.is_powered = True
         host.started_s = now_s
-        host.wake_s = None
+        host.wake_s, host.letters = None, ()
         config = self.census.enrol(host, now_s)
         seed = stream(self.seed, f"node/{host.index}/{host.session}").getrandbits(64)
         kept = Kept(tuple(host.records.values()), dict(host.numbers))
@@ -157,6 +157,8 @@ class World:
         self.lifelines.end_session(host, ended, is_told=power)
         host.exchanges.clear()
         self._datagrams.drop_unread(host)
+        if power:  # its guardian lives
+            self._datagrams.send_letters(host)
         self._empty_inbox(host)
 
     def pause(self, host: Host, *, is_whole: bool = False) -> None:
@@ -350,7 +352,7 @@ class World:
                 self.lifelines.carry_out(host, effect)
             case fx.Emit():
                 self._emit(host, effect.event)
-            case fx.Persist() | fx.Commit() | fx.Remember():
+            case fx.Persist() | fx.Commit() | fx.Remember() | fx.WriteObituary():
                 self._keep(host, effect)
             case fx.Resolve():
                 self._note(host, Kind.RESOLVE, effect)
@@ -383,13 +385,17 @@ class World:
         for hear in self.clients:
             hear(answer)
 
-    def _keep(self, host: Host, effect: fx.Persist | fx.Commit | fx.Remember) -> None:
+    def _keep(
+        self, host: Host, effect: fx.Persist | fx.Commit | fx.Remember | fx.WriteObituary
+    ) -> None:
         if isinstance(effect, fx.Commit):
             self._note(host, Kind.COMMIT, effect)
             self.disks.commit(host, effect)
         elif isinstance(effect, fx.Remember):
             self._note(host, Kind.PERSIST, effect)
             host.snapshot = effect
+        elif isinstance(effect, fx.WriteObituary):
+            host.letters = effect.letters
         else:
             self._note(host, Kind.PERSIST, sorted(effect.values.items()))
             host.disk.update(effect.values)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import random
+from dataclasses import replace
 from typing import Any, Final
 
 from mesh.core.address import Address
-from mesh.core.effects import Effect, SendDatagram
+from mesh.core.effects import Effect, SendDatagram, WriteObituary
 from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent
 from mesh.core.stored import Kept
@@ -109,9 +110,15 @@ class SealedNode(Node):
         return double
 
     def _sealed(self, now: float, effects: list[Effect]) -> list[Effect]:
-        return [
-            SendDatagram(effect.to, self.seal.seal(now, effect.to, effect.data))
-            if isinstance(effect, SendDatagram)
-            else effect
-            for effect in effects
-        ]
+        return [self._seal(now, effect) for effect in effects]
+
+    def _seal(self, now: float, effect: Effect) -> Effect:
+        if isinstance(effect, SendDatagram):
+            return SendDatagram(effect.to, self.seal.seal(now, effect.to, effect.data))
+        if isinstance(effect, WriteObituary):
+            letters = effect.letters
+            sealed = [self.seal.seal_ahead(letter.reader, letter.data) for letter in letters]
+            return WriteObituary(
+                tuple(replace(one, data=data) for one, data in zip(letters, sealed, strict=True))
+            )
+        return effect
