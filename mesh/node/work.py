@@ -70,6 +70,9 @@ _MUTED: Final = (
 _HARMLESS: Final = (Answer, Emit, ReadOutput, StopProcess, TaskChanged)
 """What a node still does whose disk cannot be relied on."""
 
+_TAKES_ROOM: Final = (register_messages.Prepare, register_messages.Accept, repair_messages.Ship)
+"""What would have to be stored, and is asked again."""
+
 
 class Work:
     """The tasks of one session. Every method that takes `now` returns what is to be done, in order."""
@@ -194,7 +197,7 @@ class Work:
         if not self.has_room:
             messages, asked = [], messages
             for message in asked:
-                if isinstance(message, register_messages.Prepare | register_messages.Accept):
+                if isinstance(message, _TAKES_ROOM):
                     self._count("dropped_no_room", 1)  # whoever asked asks again
                 else:
                     messages.append(message)
