@@ -101,7 +101,7 @@ def _happened(told: Told, entry: Told, suspected_at: float | None) -> str:
         return f"{accuser} suspected it too"
     if kind == "dead":
         kinds = entry["evidence_kinds"]
-        is_told = "declared" in kinds and "no_refutation" not in kinds
+        is_told = "obituary" in kinds or ("declared" in kinds and "no_refutation" not in kinds)
         did = "heard that it is" if is_told else "declared it"
         return f"{told['observer']} {did} dead ({entry['cause']})"
     if kind == "refute" and not told["self"]:

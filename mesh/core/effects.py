@@ -207,6 +207,26 @@ class ThawProcess:
 
 
 @dataclass(frozen=True, slots=True)
+class Letter:
+    """A datagram for one member alone, to be sent when this node cannot send any more."""
+
+    reader: NodeId
+    to: Address
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WriteObituary:
+    """Have these sent once this node has ended and nothing that it started runs any more; none: nothing is sent.
+
+    In place of those written before. They are proof: so a host without a guardian, which could not tell that
+    nothing runs any more, sends none.
+    """
+
+    letters: tuple[Letter, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TaskChanged:
     """A task that this node keeps changed its state or has new output: wake who watches it."""
 

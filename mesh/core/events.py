@@ -44,6 +44,7 @@ class EvidenceKind(StrEnum):
     DECLARED = "declared"  # another member's verdict
     LEARNED = "learned"  # it came out when two members compared what they know
     NO_REFUTATION = "no_refutation"  # it had time to refute, and did not
+    OBITUARY = "obituary"  # its guardian's word that nothing of that session runs any more
     FAREWELL = "farewell"  # its own word that it leaves
     FORGET_ASKED = "forget_asked"  # somebody asked to forget it
     NEW_SESSION = "new_session"  # it is back as a new process

@@ -24,6 +24,7 @@ WORDS: Final[dict[Kind, str]] = {
     Kind.DECLARED: "declared dead by {0}",
     Kind.LEARNED: "learned from {0}",
     Kind.NO_REFUTATION: "no refutation within {0:.1f} s",
+    Kind.OBITUARY: "its guardian says so: nothing of it runs any more",
     Kind.FAREWELL: "said so itself",
     Kind.FORGET_ASKED: "asked for at {0}",
     Kind.NEW_SESSION: "a new process, session {0}",

@@ -115,7 +115,7 @@ class Rumours:
         if not is_news or self._is_hasty(now, message):
             self._doubt(now, message)
             return
-        evidence: tuple[Clue, ...] = (clue(Kind.DECLARED, self.name_of(message.accuser)),)
+        evidence: tuple[Clue, ...] = (self._told(message),)
         found = self.suspicions.get(message.node_id)
         if found is not None and found.boot == message.boot:
             evidence += tuple(one for one in found.evidence if one not in evidence)
@@ -242,9 +242,18 @@ class Rumours:
         said = clue(Kind.SUSPECTED, name)
         return (said, as_seen_by(name, seen)) if seen else (said,)
 
+    def _told(self, message: Dead) -> Clue:
+        """Return who says that a member is dead: another, or its guardian, which speaks for it when it has ended."""
+        is_last_word = message.cause is Cause.ENDED and message.accuser == message.node_id
+        return (
+            clue(Kind.OBITUARY)
+            if is_last_word
+            else clue(Kind.DECLARED, self.name_of(message.accuser))
+        )
+
     def _accusers(self, change: Change, accuser: NodeId | None) -> tuple[str, ...]:
         """Return who accuses a member, or accused one that refutes; call while the suspicion before is open."""
-        said = () if accuser is None else (accuser,)
+        said = () if accuser in {None, change.card.node_id} else (accuser,)
         if change.state is State.SUSPECT:
             return tuple(map(self.name_of, said))
         found = self.suspicions.get(change.card.node_id)

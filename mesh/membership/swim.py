@@ -35,7 +35,7 @@ from mesh.membership.table import MemberTable
 from mesh.membership.vigil import Vigil
 from mesh.membership.wishes import Wishes
 from mesh.wire.packet import Packet
-from mesh.wire.records import State
+from mesh.wire.records import Cause, State
 from mesh.wire.swim_messages import (
     Ack,
     Alive,
@@ -88,6 +88,7 @@ class Swim:
         )
         self.awareness = detector.awareness
         self._turns, self._prober = detector.turns, detector.prober
+        self.observers = detector.observers
         self.rumours = Rumours(
             config=config,
             identity=identity,
@@ -204,7 +205,7 @@ class Swim:
             if kind is Ping and known is not None and known.is_living and not len(self._news):
                 # Nothing is on its way here, so a difference is one that gossip will not mend.
                 self._sync.compare(now, known, message.view)
-        if is_gone and self._leave_at is None:
+        if is_gone and self._leave_at is None and not _is_obituary(packet):
             self._sync.meet(now, sender, source)
         return self._take(now)
 
@@ -389,3 +390,9 @@ class Swim:
         self._gossip.hurry(now)
         self._due = self.next_timeout()
         return self._outbox.take()
+
+
+def _is_obituary(packet: Packet) -> bool:
+    """Say whether a packet was sent for a session that is over: nobody is there to compare notes with."""
+    over = packet.messages[0]
+    return type(over) is Dead and over.node_id == packet.sender and over.cause is Cause.ENDED

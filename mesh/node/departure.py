@@ -29,7 +29,8 @@ class Departure:
         self._patience_s = grace_s + REAP_S
         self._reason = ""
         self._deadline: float | None = None
-        self._is_told = False
+        self.is_told = False
+        """Whether the farewell was said, or is not going to be."""
 
     @property
     def is_under_way(self) -> bool:
@@ -38,7 +39,7 @@ class Departure:
 
     def next_deadline(self) -> float | None:
         """Return when the farewell is due at the latest."""
-        return None if self._is_told else self._deadline
+        return None if self.is_told else self._deadline
 
     def begin(self, now: float, reason: str, within_s: float, work: Work) -> list[Outgoing]:
         """Let the work end within so long; a second request can only make that sooner."""
@@ -52,11 +53,11 @@ class Departure:
 
     def step(self, now: float, work: Work, swim: Swim) -> list[Outgoing]:
         """Say farewell once the work has ended; stop without one if it does not end."""
-        if self._deadline is None or self._is_told:
+        if self._deadline is None or self.is_told:
             return []
         if work.used and now < self._deadline:
             return []
-        self._is_told = True
+        self.is_told = True
         living = len(work.running)
         if not living:
             return swim.leave(now, self._reason)

@@ -26,6 +26,7 @@ from mesh.node.config import NodeConfig
 from mesh.node.departure import Departure
 from mesh.node.exchanges import Exchanges, is_of_work
 from mesh.node.mail import Mail
+from mesh.node.obituary import Obituary
 from mesh.node.roll import Roll
 from mesh.node.story import tell_story
 from mesh.node.view import View, build_view
@@ -85,6 +86,7 @@ class Node:
             kept=kept or Kept(),
         )
         self._departure = Departure(TasksConfig().stop_grace_s)
+        self._obituary = Obituary(self._swim, self._mail, lambda: self._work.voters)
         self._has_founded = False
         self._exchanges = Exchanges()
         self._budget = Budget()
@@ -206,6 +208,7 @@ class Node:
             self._swim.next_timeout(),
             self._work.next_timeout(),
             self._departure.next_deadline(),
+            self._obituary.next_deadline(),
             self._budget.next_deadline(),
         )
         return min((at for at in deadlines if at is not None), default=None)
@@ -295,6 +298,7 @@ class Node:
         if self._roll.refresh_self(self.identity, self._work.free_slots):
             outputs += self._work.handle_member(now, self.identity.node_id)
         outputs += self._departure.step(now, self._work, self._swim)
+        outputs += self._obituary.step(now)
         free_slots = 0 if self._departure.is_under_way else self._work.free_slots
         self.identity.vitals = Vitals(free_slots, self.identity.vitals.load_pct)
         self._roll.refresh_self(self.identity, free_slots)
@@ -321,6 +325,8 @@ class Node:
                 self._budget.add(output.to, _encoded(output.message))
             elif isinstance(output, Stop):
                 self._is_stopped = True
+                if not self._departure.is_told:  # it stops for another that runs under this id
+                    effects += self._obituary.take_back()
                 return [*effects, *self._told(now), output]
             else:
                 effects.append(output)

@@ -270,6 +270,11 @@ class Work:
         """Return what this node votes on and runs, JSON-ready: `tasks` (newest first), `counts`, `running`."""
         return {**self._tasks.view(), "tasks": self._tasks.newest(SHOWN_MAX)}
 
+    @property
+    def voters(self) -> tuple[NodeId, ...]:
+        """Who votes, as far as this node knows."""
+        return () if self._roster is None else self._roster.voters
+
     def describe(self, name_of: Callable[[NodeId], str]) -> dict[str, Any]:
         """Return who votes, as far as this node knows, JSON-ready."""
         roster = self._desk.roster

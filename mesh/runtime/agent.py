@@ -31,6 +31,7 @@ from mesh.errors import DataDirectoryError
 from mesh.node.commands import Leave, SetRoom
 from mesh.node.config import NodeConfig
 from mesh.node.node import Node
+from mesh.runtime.bequest import Bequest
 from mesh.runtime.clock import Clock, system_clock
 from mesh.runtime.committing import Committing, open_store
 from mesh.runtime.console import Console
@@ -194,6 +195,7 @@ class Agent:
         udp = UdpSocket(endpoint.udp, deafness, reach=reach, error_queue=reports)
         sealing, whereabouts = self._sealing, self._whereabouts(endpoint)
         send, take, dropped = sealing.between(udp.send, driver)
+        bequest = self._bequest()
         listener = self._listener(endpoint, deafness)
         counters: list[Mapping[str, int]] = [reach.counters, udp.counters, listener.counters]
         counters += (driver.counters, dropped, reports.counters if reports else {})
@@ -225,10 +227,11 @@ class Agent:
                         persist=self._data.persist,
                         commit=self._committing.commit,
                         remember=self._snapshot.write,
+                        bequeath=bequest.write,
                         emit=lambda event: self._emit(event, whereabouts),
                         run=executor.carry_out,
                         say=say,
-                        look=lambda: _look(whereabouts, asker, sealing),
+                        look=lambda: _look(whereabouts, asker, sealing, bequest),
                     )
                 )
                 counters += (asker.counters, control.counters, executor.counters)
@@ -269,6 +272,12 @@ class Agent:
                 "this system does not tell which datagrams are refused: a crash is found by connections alone"
             )
         return None
+
+    def _bequest(self) -> Bequest:
+        """Return what has the obituary sent; where silence alone is to tell of a crash, nobody sends one."""
+        has_evidence = self._settings.has_evidence
+        hand_on = self._guard.bequeath if has_evidence else lambda _letters: None
+        return Bequest(self._sealing, self._reach, hand_on)
 
     def _on_refused(self, address: Address) -> None:
         self._driver.handle_line(DatagramRefused(address))
@@ -372,8 +381,11 @@ class Agent:
                     self._driver.tell(Leave(f"{name} received", drain_s))
 
 
-def _look(whereabouts: Whereabouts, asker: Asker, sealing: Sealing) -> Address | None:
+def _look(
+    whereabouts: Whereabouts, asker: Asker, sealing: Sealing, bequest: Bequest
+) -> Address | None:
     """Return where this node is reached from now on, if that has changed: then connections from before hang."""
+    bequest.look()
     address = whereabouts.look()
     if address is not None:
         asker.begin_anew()

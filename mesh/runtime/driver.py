@@ -58,6 +58,7 @@ class Hands:
     persist: Callable[[Mapping[str, int]], None]
     commit: Callable[[fx.Commit], None]
     remember: Callable[[fx.Remember], None]
+    bequeath: Callable[[fx.WriteObituary], None]
     emit: Callable[[Event], None]
     run: Callable[[fx.ProcessEffect], None]
     say: Callable[[str], None]
@@ -331,6 +332,8 @@ class Driver:
                 self._keep(lambda: hands.commit(effect))
             case fx.Remember():
                 hands.remember(effect)
+            case fx.WriteObituary():
+                hands.bequeath(effect)
             case fx.Emit(event):
                 hands.emit(event)
             case fx.Answer(command_id):

@@ -1,19 +1,20 @@
 """What a node does with its guardian, if it has one: at its start, for each run, and when that has died.
 
-It freezes and kills runs at their deadlines, and ends all of them with their node. Where there is none, the
-executor keeps the deadlines itself. No obituary is handed to it, as nobody would know what to do with one: so it
-sends none.
+It freezes and kills runs at their deadlines, ends all of them with their node, and then sends the node's
+obituary. Where there is none, the executor keeps the deadlines itself, and nobody sends an obituary: nobody could
+tell that nothing of the node's runs any more.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 import trio
 
+from mesh.core.address import Address
 from mesh.guardian import link
 from mesh.runtime.guardian import Answer, Cleared, Guardian, end_work, start_time_of
 
@@ -64,6 +65,11 @@ class Guard:
         """Say that a run's process is reaped; the guardian kills what it left behind."""
         if self._guardian is not None:
             self._guardian.done(run_id)
+
+    def bequeath(self, letters: Iterable[tuple[Address, bytes]]) -> None:
+        """Replace what the guardian sends, and to whom, once the node and all that it started have ended."""
+        if self._guardian is not None:
+            self._guardian.obituary(letters)
 
     def forwarded(self, numbers: Collection[int]) -> int:
         """Return how many signals of these numbers the guardian has forwarded up to now."""

@@ -71,6 +71,16 @@ class KeyedSealing:
         port = SealedPort(seal, self._clock, send=send, take=inner.handle_datagram)
         return port.send, port.take, seal.counters
 
+    @property
+    def era(self) -> object:
+        """The keys, the mesh and the session that what is sealed ahead is bound to."""
+        return None if self._seal is None else self._seal.era
+
+    def seal_ahead(self, receiver: NodeId, packet: bytes) -> bytes:
+        """Return what to send to one member when this node sends nothing any more. After `between`."""
+        assert self._seal is not None, "what seals is built by `between`"
+        return self._seal.seal_ahead(receiver, packet)
+
     def offer(self) -> bytes:
         """Return the body of a frame that offers this node's ring."""
         return self._rings.offer()

@@ -51,6 +51,15 @@ class Sealing(Protocol):
         """
         ...
 
+    @property
+    def era(self) -> object:
+        """What stays the same for as long as what was sealed ahead counts."""
+        ...
+
+    def seal_ahead(self, receiver: NodeId, packet: bytes) -> bytes:
+        """Return what to send to one member when this node sends nothing any more. After `between`."""
+        ...
+
     def offer(self) -> bytes:
         """Return the body of a frame that offers this node's ring."""
         ...
@@ -84,6 +93,7 @@ class NoSealing:
     """A node without a key: everything passes as it is."""
 
     door: Door = PlainDoor()
+    era: object = None
 
     def describe(self) -> Mapping[str, Any]:
         """Return that there are no keys."""
@@ -92,6 +102,10 @@ class NoSealing:
     def between(self, send: Pass, inner: Inner) -> tuple[Pass, Pass, Mapping[str, int]]:
         """Return the socket's and the driver's own."""
         return send, inner.handle_datagram, {}
+
+    def seal_ahead(self, _receiver: NodeId, packet: bytes) -> bytes:
+        """Return it as it is."""
+        return packet
 
     def offer(self) -> bytes:
         """Return nothing: there is no ring."""

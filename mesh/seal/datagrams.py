@@ -136,7 +136,9 @@ class DatagramSeal:
         self._marks: deque[tuple[float, int]] = deque()
         self._answered_at: dict[tuple[Address, NodeId], float] = {}
         self._pace = Pace(rate_s=ANSWERS_S, burst=ANSWERS_BURST)
-        self._number = NUMBER_MAX
+        self._number = self._ceiling = (
+            NUMBER_MAX  # below it for what is sent now, from it down for what is sealed ahead
+        )
         self._mark_at = -math.inf
         self._adopt()
         self._renew()
@@ -148,7 +150,7 @@ class DatagramSeal:
         """
         if self._digest != self._ring.digest:
             self._adopt()
-        if self._number == NUMBER_MAX:
+        if self._number >= self._ceiling:
             self._renew()
         if now >= self._mark_at:
             self._mark(now)
@@ -161,6 +163,27 @@ class DatagramSeal:
         self._number = number + 1
         bound = _BOUND.pack(MAGIC, flags, self._session, number, packet[2:10], receiver)
         return bound[:22] + self._sealer.encrypt(bound[10:22], body, bound)
+
+    @property
+    def era(self) -> tuple[object, ...]:
+        """What of this seal's what is sealed ahead is bound to: while it stays, that counts; then seal anew."""
+        return self._ring.digest, self._mesh_id(), self._session
+
+    def seal_ahead(self, receiver: NodeId, packet: bytes) -> bytes:
+        """Return a plain packet sealed for one member, to be sent whenever this session sends nothing any more.
+
+        It takes a number from the end of the session's: so it counts where the session has proved itself,
+        however much is sent in between and from wherever it comes; once; and nothing sent before counts after it.
+        """
+        if self._digest != self._ring.digest or self._mesh != self._mesh_id():
+            self._adopt()
+        if self._number >= self._ceiling:
+            self._renew()
+        number = self._ceiling
+        self._ceiling = number - 1
+        flags = packet[1] | _FOR_ONE
+        bound = _BOUND.pack(MAGIC, flags, self._session, number, packet[2:10], receiver)
+        return bound[:22] + self._sealer.encrypt(bound[10:22], packet[18:], bound)
 
     def open(self, now: float, source: Address, data: bytes) -> Opening:
         """Open a datagram. Nothing comes of one that does not open here, or does not count: it is counted."""
@@ -237,7 +260,7 @@ class DatagramSeal:
     def _renew(self) -> None:
         """Begin a session: a new salt, numbers from 0."""
         self._session = self._node_id.to_bytes(8, "big") + self._entropy(8)
-        self._number = 0
+        self._number, self._ceiling = 0, NUMBER_MAX
         self._marks.clear()
         self._mark_at = -math.inf
 

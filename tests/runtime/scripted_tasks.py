@@ -131,6 +131,7 @@ async def serving(node: ScriptedNode, data_dir: Path) -> AsyncIterator[Driver]:
             persist=dropped.append,
             commit=dropped.append,
             remember=dropped.append,
+            bequeath=dropped.append,
             emit=dropped.append,
             run=dropped.append,
             say=dropped.append,

@@ -106,6 +106,7 @@ class Hand:
                 persist=self._persist,
                 commit=self._commit,
                 remember=self.did.append,
+                bequeath=self.did.append,
                 emit=lambda event: self.did.append(event.kind),
                 run=run,
                 say=self.did.append,

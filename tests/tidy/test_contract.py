@@ -113,6 +113,7 @@ EFFECTS = {
     "FreezeProcess",
     "ThawProcess",
     "TaskChanged",
+    "WriteObituary",
     "Stop",
 }
 EVENT_KINDS = {
@@ -121,7 +122,7 @@ EVENT_KINDS = {
 }  # fmt: skip
 EVIDENCE_KINDS = {
     "no_ack", "no_indirect_ack", "no_tcp", "lifeline_closed", "connection_refused", "port_unreachable", "suspected", "confirmed",
-    "declared", "learned", "no_refutation", "farewell", "forget_asked", "new_session", "same_session",
+    "declared", "learned", "no_refutation", "obituary", "farewell", "forget_asked", "new_session", "same_session",
     "moved",
 }  # fmt: skip
 EVENT_KEYS = {
