@@ -10,9 +10,11 @@ from typing import Final
 from mesh.registers.admission import Member, Pace
 from mesh.registers.asker import SET_ASIDE
 from mesh.registers.desk import Desk
+from mesh.registers.keeping import Keeping
 from mesh.registers.numbers import Numbers
 from mesh.registers.outbox import Commit
 from mesh.registers.succession import Succession
+from mesh.registers.upkeep import UpkeepTimes
 from mesh.registers.voter import Voter
 from mesh.wire.register_messages import Owner
 from mesh.wire.roster_messages import Roster
@@ -21,6 +23,7 @@ from tests.sim.registers.desk_disk import Writing
 from tests.sim.registers.desk_process import DOMAIN, DeskProcess, DeskSurroundings
 from tests.sim.registers.succession_judge import SuccessionJudge
 
+UPKEEP: Final = UpkeepTimes(compare_s=2, settle_s=2)
 PACE: Final = Pace(stand_s=2, ask_s=2)
 
 
@@ -92,6 +95,15 @@ class SuccessionProcess(DeskProcess):
             roster=None,
         )
         desk.succession = succession
+        desk.keeping = Keeping(
+            disk.own,
+            voter=voter,
+            roster=None,
+            times=UPKEEP,
+            expires=lambda key, record: None,
+            rng=random.Random(rng.getrandbits(32)),
+            now=now,
+        )
         self._succession = succession
         owner = Owner(disk.own, disk.boot)
         self._client = Client(owner, desk, around.judge, rng, now)
