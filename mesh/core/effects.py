@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from mesh.core.address import Address
 from mesh.core.events import Event
-from mesh.core.ids import MeshId
+from mesh.core.ids import MeshId, NodeId
 from mesh.core.known import KnownMember
 from mesh.core.stored import StoredRecord
 
