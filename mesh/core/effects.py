@@ -257,6 +257,7 @@ Effect: TypeAlias = (
     | Emit
     | Answer
     | ProcessEffect
+    | WriteObituary
     | TaskChanged
     | Stop
 )
