@@ -2,8 +2,8 @@
 
     survey -> start -> submit -> kill -> witness -> collect -> verify -> summarise
 
-The tasks are submitted to two nodes and the third is killed with SIGKILL: in this first form a task
-lives in the memory of the node that took it, so the two that took them must survive.
+The tasks are submitted to two nodes, which are asked how they went, and the third is killed with SIGKILL: what it ran
+is run again, though it may have voted on it.
 
 It is over within 45 seconds whatever it works on: work that is not done by then is cut short, and
 said so. If the third node never got anything to do (there are fewer files than slots), it is killed
