@@ -7,89 +7,32 @@ decodes packets, gives each message to the machine that owns it, and turns what 
 
 from __future__ import annotations
 
-from typing import Any
-
 from mesh.core.address import Address
 from mesh.core.effects import Answer, Effect, OpenLifeline, SendDatagram, StartExchange, Stop
 from mesh.core.ids import NodeId
 from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent
 from mesh.core.requests import Ask, Dial, Outgoing, Tell
-from mesh.core.rng import stream
-from mesh.core.stored import Kept
 from mesh.errors import TransportError
-from mesh.membership.identity import Identity
 from mesh.membership.swim import Swim
-from mesh.node.budget import RUMOUR_BYTES_MAX, Budget
+from mesh.node.budget import RUMOUR_BYTES_MAX
 from mesh.node.commands import Command, ForgetMember, Leave, SetLoad, SetRoom, TakeAddress, Why
-from mesh.node.config import NodeConfig
-from mesh.node.departure import Departure
-from mesh.node.exchanges import Exchanges, is_of_work
-from mesh.node.mail import Mail
-from mesh.node.obituary import Obituary
-from mesh.node.roll import Roll
+from mesh.node.exchanges import is_of_work
+from mesh.node.machines import Machines
 from mesh.node.story import tell_story
-from mesh.node.view import View, build_view
 from mesh.node.work import Work
-from mesh.placement.live_view import LiveView
 from mesh.tasks.commands import Submit, SubmitMany, TaskCommand
-from mesh.tasks.config import TasksConfig
 from mesh.wire.packet import (
     Packet,
     encode_message,
 )
 from mesh.wire.parcel_messages import Taken
-from mesh.wire.records import Card, Vitals
+from mesh.wire.records import Vitals
 from mesh.wire.swim_messages import Lifeline, Refused
 
 
-class Node:
+class Node(Machines):
     """One member of a mesh. `counters` says what was dropped, and why; `identity` who it is just now."""
-
-    def __init__(self, config: NodeConfig, seed: int, kept: Kept | None = None) -> None:
-        """Build a session of a node that begins with what was kept of those before it.
-
-        Raises:
-            DecodeError: a record that was kept is none that this version can read.
-        """
-        self.config = config
-        self._started_at = 0.0
-        self._is_stopped = False
-        card = Card(
-            node_id=config.node_id,
-            boot=config.boot,
-            incarnation=0,
-            name=config.name,
-            address=config.address,
-            meta=config.meta,
-        )
-        self.identity = Identity(card, config.mesh_id)
-        self._mail = Mail(self.identity)
-        self.counters = self._mail.counters
-        self._swim = Swim(
-            config=config.swim,
-            identity=self.identity,
-            rng=stream(seed, "membership"),
-            seeds=config.seeds,
-            expect=config.expect,
-            is_name_given=config.is_name_given,
-            remembered=config.remembered,
-        )
-        self._live = LiveView()
-        self._roll = Roll(self._swim.table, self._live)
-        self._work = Work(
-            config,
-            card=lambda: self.identity.card,
-            view=self._live,
-            address_of=self._address_of,
-            seed=seed,
-            kept=kept or Kept(),
-        )
-        self._departure = Departure(TasksConfig().stop_grace_s)
-        self._obituary = Obituary(self._swim, self._mail, lambda: self._work.voters)
-        self._has_founded = False
-        self._exchanges = Exchanges()
-        self._budget = Budget()
 
     def start(self, now: float) -> list[Effect]:
         """Begin. Call once, before any other input."""
@@ -188,10 +131,6 @@ class Node:
         task_command: TaskCommand = command
         return self._settle(now, self._work.handle_command(now, task_command))
 
-    def take_watch(self, watcher_id: int) -> tuple[list[tuple[int, bytes]], dict[str, Any] | None]:
-        """Return what a watcher has not taken of a task's output, and the task once it has ended."""
-        return self._work.take_watch(watcher_id)
-
     def handle_timeout(self, now: float) -> list[Effect]:
         """Do what is due. Early, repeated and late calls are harmless."""
         if self._is_stopped:
@@ -199,47 +138,6 @@ class Node:
         outputs = self._swim.handle_timeout(now)
         outputs += self._work.handle_timeout(now)
         return self._settle(now, outputs)
-
-    def next_timeout(self) -> float | None:
-        """Return when `handle_timeout` is wanted next; None: not before another input."""
-        if self._is_stopped:
-            return None
-        deadlines = (
-            self._swim.next_timeout(),
-            self._work.next_timeout(),
-            self._departure.next_deadline(),
-            self._obituary.next_deadline(),
-            self._budget.next_deadline(),
-        )
-        return min((at for at in deadlines if at is not None), default=None)
-
-    def view(self, now: float) -> View:  # noqa: ARG002 - every machine's view takes it
-        """Return what people and programs see of this node and its mesh."""
-        counters = {
-            **self.counters,
-            **self._work.counters,
-            **self._swim.counters,
-            "dropped_tells": self._budget.dropped,
-            "held_tells": self._budget.held,
-            "refused_exchanges": self._exchanges.refused,
-        }
-        return build_view(
-            config=self.config,
-            swim=self._swim,
-            work=self._work,
-            counters=counters,
-            started_at=self._started_at,
-            is_departing=self._departure.is_under_way,
-        )
-
-    def check_invariants(self) -> None:
-        """Raise AssertionError if the machines contradict themselves or each other."""
-        self._swim.check_invariants()
-        self._swim.rumours.history.check_invariants()
-        self._work.check_invariants()
-        self._roll.check_invariants()
-        self._exchanges.check_invariants()
-        self._budget.check_invariants()
 
     # Inside.
 
@@ -262,10 +160,6 @@ class Node:
         if not messages or not self._is_colleague(packet.sender):
             return []
         return self._work.handle_messages(now, packet.sender, messages)
-
-    def _address_of(self, node_id: NodeId) -> Address | None:
-        member = self._swim.table.get(node_id)
-        return None if member is None else member.address
 
     def _is_colleague(self, sender: NodeId) -> bool:
         """Say whether work may come from `sender`: another member, as far as this node knows. Else it is counted.

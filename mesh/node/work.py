@@ -1,4 +1,4 @@
-"""A node's tasks and registers, as the node has to do with them: what was kept, who votes, what goes where.
+"""A node's tasks and registers, as the node has to do with them: what happens, who votes, what goes where.
 
     kept ──► voter, numbers ──► desk ──► tasks ──┬─ Send ──────► datagrams, or a parcel, to where the member is
     members ──► succession ──────┘               ├─ Commit ────► bytes for the store; its end comes back
@@ -11,47 +11,24 @@ which numbers it has used since, nobody knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
-from mesh.core.address import Address
 from mesh.core.effects import Answer, Commit, Emit, ReadOutput, StopProcess, TaskChanged
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NodeId
 from mesh.core.process import ProcessEvent
 from mesh.core.requests import Ask, Outgoing, Tell
-from mesh.core.rng import stream
-from mesh.core.stored import Kept
-from mesh.node.config import NodeConfig
 from mesh.node.delivery import Parcel, pack
-from mesh.placement.live_view import LiveView
+from mesh.node.holdings import INSTALLED, MUTED, SEALED, Holdings
 from mesh.registers import outbox
 from mesh.registers.admission import Member
-from mesh.registers.asker import SET_ASIDE
-from mesh.registers.desk import Desk
-from mesh.registers.keeping import Keeping
-from mesh.registers.numbers import Numbers
-from mesh.registers.stored import from_stored, to_stored
-from mesh.registers.succession import Succession
-from mesh.registers.voter import Voter
+from mesh.registers.stored import to_stored
 from mesh.tasks.commands import Abandon, TaskCommand, Unfollow
-from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Outgoing as Step
 from mesh.tasks.effects import Send
-from mesh.tasks.retention import expiring
 from mesh.tasks.tasks import Tasks
 from mesh.wire import register_messages, repair_messages, roster_messages
-from mesh.wire.records import Card
-
-DOMAIN: Final = 0
-"""Of all ballots of a mesh that keeps its registers itself."""
-
-INSTALLED: Final = "installed"
-SEALED: Final = "sealed"
-"""The last epoch that this node has voted in, and the last that it has sealed; as the store's numbers."""
-
-MUTED: Final = "muted"
-"""1 from when a session has found out that its disk is older than what the mesh remembers; so for all sessions after it."""
 
 _MUTING: Final = 1 << 62
 """The number of the commit that says so: nothing is committed after it."""
@@ -60,7 +37,6 @@ NOTES_A_STAND: Final = 10
 """So often members are looked at while one stands that is to vote."""
 
 PARCEL_TIMEOUT_S: Final = 5.0
-SHOWN_MAX: Final = 500
 
 _MUTED: Final = (
     "this node's data directory is older than what the mesh remembers of it: what it has promised since is lost, "
@@ -74,7 +50,7 @@ _TAKES_ROOM: Final = (register_messages.Prepare, register_messages.Accept, repai
 """What would have to be stored, and is asked again."""
 
 
-class Work:
+class Work(Holdings):
     """The tasks of one session. Every method that takes `now` returns what is to be done, in order."""
 
     MESSAGES: Final = (
@@ -84,93 +60,15 @@ class Work:
         | {kind for kind, _ in repair_messages.SCHEMAS.values()}
     )
 
-    def __init__(
-        self,
-        config: NodeConfig,
-        *,
-        card: Callable[[], Card],
-        view: LiveView,
-        address_of: Callable[[NodeId], Address | None],
-        seed: int,
-        kept: Kept,
-    ) -> None:
-        """Read what was kept; `address_of` tells where any member is that is known at all.
-
-        Raises:
-            DecodeError: a record is none that this version can read.
-        """
-        self.counters: dict[str, int] = {}
-        self.has_room = True
-        """Whether the store takes on more: without room, requests that would have to be stored are dropped."""
-
-        self._config = config
-        self._card = card
-        self._view = view
-        self._address_of = address_of
-        self._seed = seed
-        self._records = dict(map(from_stored, kept.records))
-        self._numbers = dict(kept.numbers)
-        self._is_muted = bool(self._numbers.get(MUTED))
-        self._now = float("-inf")
-        self._note_at: float | None = None
-        self._has_noted = False
-
     def start(self, now: float) -> list[Outgoing]:
         """Begin, before any other call that takes `now`."""
-        config, own_id = self._config, self._config.node_id
-        installed, sealed = self._numbers.get(INSTALLED, 0), self._numbers.get(SEALED, 0)
-        voter = Voter(
-            own_id,
-            config.leases,
-            epoch=installed if installed > sealed else 0,
-            sealed=sealed,
-            now=now,
-            records=self._records.items(),
-            purged_n=self._numbers.get(outbox.PURGED, 0),
-        )
-        self._records = {}  # the voter's from here on
-        self._succession = Succession(
-            own_id, voter, config.pace, stream(self._seed, "succession"), now
-        )
-        self._desk = Desk(
-            own_id=own_id,
-            boot=config.boot,
-            domain=DOMAIN,
-            times=config.leases,
-            numbers=Numbers(self._numbers.get(SET_ASIDE, 0)),
-            rng=stream(self._seed, "desk"),
-            voter=voter,
-            roster=self._succession.roster,
-        )
-        self._desk.succession = self._succession
-        self._desk.keeping = Keeping(
-            own_id,
-            voter=voter,
-            roster=self._succession.roster,
-            times=config.upkeep,
-            expires=expiring(config.unix_offset_s),
-            rng=stream(self._seed, "keeping"),
-            now=now,
-        )
-        self._roster = self._desk.roster
-        self._tasks = Tasks(
-            desk=self._desk,
-            card=self._card,
-            view=self._view,
-            rng=stream(self._seed, "tasks"),
-            unix_offset_s=config.unix_offset_s,
-            config=TasksConfig(),
-            claim_for_s=config.leases.doubt_s,
-            now=now,
-        )
-        self.take_watch = self._tasks.take_watch
-        steps: list[Step] = []
-        if config.is_founder and not installed and not sealed:
+        config = self._config
+        self._build(now)
+        if config.is_founder and not any(map(self._numbers.get, (INSTALLED, SEALED))):
             # Whoever founded a mesh and ended before its first roster was kept: nothing was ever voted on.
             self._desk.carry_out(now, self._succession.found(now))
         # Whatever an earlier session left was cleared away before this one began.
-        steps += self._tasks.end(now, own_id, config.boot - 1)
-        outputs = self._deliver(now, steps)
+        outputs = self._deliver(now, self._tasks.end(now, config.node_id, config.boot - 1))
         return [*outputs, _warning()] if self._is_muted else outputs
 
     def found(self, now: float) -> list[Outgoing]:
@@ -242,53 +140,6 @@ class Work:
             members = [Member(one.node_id, one.boot, True) for one in self._view.members()]
             self._desk.carry_out(now, self._succession.note_members(now, members))
         return self._deliver(now, self._tasks.handle_timeout(now))
-
-    def next_timeout(self) -> float | None:
-        """Return when `handle_timeout` has something to do, or None."""
-        dues = (self._note_at, self._tasks.next_timeout())
-        return min((due for due in dues if due is not None), default=None)
-
-    # What is seen.
-
-    @property
-    def used(self) -> int:
-        """Slots that are reserved, or held by runs whose verdict is not settled; a muted node settles none."""
-        return len(self.running) if self._is_muted else self._tasks.used
-
-    @property
-    def free_slots(self) -> int:
-        """Slots that an offer could get; 0 once this node drains."""
-        return 0 if self._is_muted else self._tasks.free_slots
-
-    @property
-    def running(self) -> list[dict[str, Any]]:
-        """Runs whose process has not ended, JSON-ready."""
-        running: list[dict[str, Any]] = self._tasks.view()["running"]
-        return running
-
-    def view(self) -> dict[str, Any]:
-        """Return what this node votes on and runs, JSON-ready: `tasks` (newest first), `counts`, `running`."""
-        return {**self._tasks.view(), "tasks": self._tasks.newest(SHOWN_MAX)}
-
-    @property
-    def voters(self) -> tuple[NodeId, ...]:
-        """Who votes, as far as this node knows."""
-        return () if self._roster is None else self._roster.voters
-
-    def describe(self, name_of: Callable[[NodeId], str]) -> dict[str, Any]:
-        """Return who votes, as far as this node knows, JSON-ready."""
-        roster = self._desk.roster
-        return {
-            "epoch": roster.epoch if roster is not None else 0,
-            "voters": sorted(map(name_of, roster.voters)) if roster is not None else [],
-            "votes": bool(self._desk.voter.epoch) and not self._is_muted,
-            "records": len(self._desk.voter),
-        }
-
-    def check_invariants(self) -> None:
-        """Raise AssertionError if the machines contradict themselves or each other. O(tasks)."""
-        if not self._is_muted:
-            self._tasks.check_invariants(self._now)
 
     # Inside.
 

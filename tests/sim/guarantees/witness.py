@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mesh.core.effects import Commit
 from mesh.core.ids import NodeId
-from mesh.node.work import INSTALLED
+from mesh.node.holdings import INSTALLED
 from mesh.registers.roster import FULL, ROSTERS, chosen_roster
 from mesh.registers.stored import from_stored
 from mesh.sim.host import Host

@@ -21,8 +21,9 @@ from mesh.core.events import EventKind
 from mesh.core.ids import low32
 from mesh.core.process import ProcessExit
 from mesh.node.commands import Leave
+from mesh.node.holdings import MUTED
 from mesh.node.node import Node
-from mesh.node.work import MUTED, Work
+from mesh.node.work import Work
 from mesh.tasks.commands import Abandon, Submit
 from mesh.wire.packet import decode_packet
 from mesh.wire.register_messages import Prepare

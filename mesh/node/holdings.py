@@ -1,0 +1,172 @@
+"""What the tasks and registers of one session are built of, what was kept of those before, and what is seen of them.
+
+    kept: records, numbers ──► voter ──► succession, keeping ──► desk ──► tasks ──► slots, view, voters
+
+What happens to them is `mesh.node.work`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from mesh.core.address import Address
+from mesh.core.ids import NodeId
+from mesh.core.rng import stream
+from mesh.core.stored import Kept
+from mesh.node.config import NodeConfig
+from mesh.placement.live_view import LiveView
+from mesh.registers import outbox
+from mesh.registers.asker import SET_ASIDE
+from mesh.registers.desk import Desk
+from mesh.registers.keeping import Keeping
+from mesh.registers.numbers import Numbers
+from mesh.registers.stored import from_stored
+from mesh.registers.succession import Succession
+from mesh.registers.voter import Voter
+from mesh.tasks.config import TasksConfig
+from mesh.tasks.retention import expiring
+from mesh.tasks.tasks import Tasks
+from mesh.wire.records import Card
+
+DOMAIN: Final = 0
+"""Of all ballots of a mesh that keeps its registers itself."""
+
+INSTALLED: Final = "installed"
+SEALED: Final = "sealed"
+"""The last epoch that this node has voted in, and the last that it has sealed; as the store's numbers."""
+
+MUTED: Final = "muted"
+"""1 from when a session has found out that its disk is older than what the mesh remembers; so for all sessions after it."""
+
+SHOWN_MAX: Final = 500
+
+
+class Holdings:
+    """The machines of one session, and what is seen of them."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        *,
+        card: Callable[[], Card],
+        view: LiveView,
+        address_of: Callable[[NodeId], Address | None],
+        seed: int,
+        kept: Kept,
+    ) -> None:
+        """Read what was kept; `address_of` tells where any member is that is known at all.
+
+        Raises:
+            DecodeError: a record is none that this version can read.
+        """
+        self.counters: dict[str, int] = {}
+        self.has_room = True
+        """Whether the store takes on more: without room, requests that would have to be stored are dropped."""
+
+        self._config = config
+        self._card = card
+        self._view = view
+        self._address_of = address_of
+        self._seed = seed
+        self._records = dict(map(from_stored, kept.records))
+        self._numbers = dict(kept.numbers)
+        self._is_muted = bool(self._numbers.get(MUTED))
+        self._now = float("-inf")
+        self._note_at: float | None = None
+        self._has_noted = False
+
+    def _build(self, now: float) -> None:
+        """Build the machines of what was kept."""
+        config, own_id = self._config, self._config.node_id
+        installed, sealed = self._numbers.get(INSTALLED, 0), self._numbers.get(SEALED, 0)
+        voter = Voter(
+            own_id,
+            config.leases,
+            epoch=installed if installed > sealed else 0,
+            sealed=sealed,
+            now=now,
+            records=self._records.items(),
+            purged_n=self._numbers.get(outbox.PURGED, 0),
+        )
+        self._records = {}  # the voter's from here on
+        self._succession = Succession(
+            own_id, voter, config.pace, stream(self._seed, "succession"), now
+        )
+        self._desk = Desk(
+            own_id=own_id,
+            boot=config.boot,
+            domain=DOMAIN,
+            times=config.leases,
+            numbers=Numbers(self._numbers.get(SET_ASIDE, 0)),
+            rng=stream(self._seed, "desk"),
+            voter=voter,
+            roster=self._succession.roster,
+        )
+        self._desk.succession = self._succession
+        self._desk.keeping = Keeping(
+            own_id,
+            voter=voter,
+            roster=self._succession.roster,
+            times=config.upkeep,
+            expires=expiring(config.unix_offset_s),
+            rng=stream(self._seed, "keeping"),
+            now=now,
+        )
+        self._roster = self._desk.roster
+        self._tasks = Tasks(
+            desk=self._desk,
+            card=self._card,
+            view=self._view,
+            rng=stream(self._seed, "tasks"),
+            unix_offset_s=config.unix_offset_s,
+            config=TasksConfig(),
+            claim_for_s=config.leases.doubt_s,
+            now=now,
+        )
+        self.take_watch = self._tasks.take_watch
+
+    def next_timeout(self) -> float | None:
+        """Return when `handle_timeout` has something to do, or None."""
+        dues = (self._note_at, self._tasks.next_timeout())
+        return min((due for due in dues if due is not None), default=None)
+
+    @property
+    def used(self) -> int:
+        """Slots that are reserved, or held by runs whose verdict is not settled; a muted node settles none."""
+        return len(self.running) if self._is_muted else self._tasks.used
+
+    @property
+    def free_slots(self) -> int:
+        """Slots that an offer could get; 0 once this node drains."""
+        return 0 if self._is_muted else self._tasks.free_slots
+
+    @property
+    def running(self) -> list[dict[str, Any]]:
+        """Runs whose process has not ended, JSON-ready."""
+        running: list[dict[str, Any]] = self._tasks.view()["running"]
+        return running
+
+    def view(self) -> dict[str, Any]:
+        """Return what this node votes on and runs, JSON-ready: `tasks` (newest first), `counts`, `running`."""
+        return {**self._tasks.view(), "tasks": self._tasks.newest(SHOWN_MAX)}
+
+    @property
+    def voters(self) -> tuple[NodeId, ...]:
+        """Who votes, as far as this node knows."""
+        return () if self._roster is None else self._roster.voters
+
+    def describe(self, name_of: Callable[[NodeId], str]) -> dict[str, Any]:
+        """Return who votes, as far as this node knows, JSON-ready."""
+        roster = self._desk.roster
+        return {
+            "epoch": roster.epoch if roster is not None else 0,
+            "voters": sorted(map(name_of, roster.voters)) if roster is not None else [],
+            "votes": bool(self._desk.voter.epoch) and not self._is_muted,
+            "records": len(self._desk.voter),
+        }
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if the machines contradict themselves or each other. O(tasks)."""
+        if not self._is_muted:
+            self._tasks.check_invariants(self._now)
