@@ -8,7 +8,7 @@ numbers are big-endian. A packet is a kind (1 byte) and:
     RUN       run id u64, leader's pid u32, its start time u64, flags u8, freeze_at f64, kill_at f64
     DEADLINE  run id u64, freeze_at f64, kill_at f64
     DONE      run id u64
-    OBITUARY  count u8, then each address: length u8 (4 or 16), its bytes, port u16; then the sealed bytes
+    OBITUARY  count u8, then each letter: length u8 (4 or 16), that address, port u16, size u16, what is sent there
     CLEAR     nothing
 
     answers, guardian to node
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Final, Protocol, TypeAlias
 
-    Place: TypeAlias = tuple[bytes, int]
+    Letter: TypeAlias = tuple[bytes, int, bytes]
+    """An address, its port, and what is sent there: sealed for whoever is there, where there is a key."""
 
     class Orders(Protocol):
         """Who follows the node's orders."""
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
         def done(self, run_id: int) -> None:
             """A run has ended."""
 
-        def take_obituary(self, places: list[Place], sealed: bytes) -> None:
-            """This is to be sent, to these places, when the node has ended."""
+        def take_obituary(self, letters: list[Letter]) -> None:
+            """These are to be sent when the node has ended."""
 
         def clear(self) -> None:
             """Clear away what the last boot left behind."""
@@ -62,9 +63,9 @@ REFUSED: Final = 19
 CLEARED: Final = 20
 FORWARDED: Final = 21
 
-PLACES_MAX: Final = 64
-SEALED_BYTES_MAX: Final = 1472
-PACKET_BYTES_MAX: Final = 2 + PLACES_MAX * 19 + SEALED_BYTES_MAX
+LETTERS_MAX: Final = 16
+LETTER_BYTES_MAX: Final = 1472
+PACKET_BYTES_MAX: Final = 2 + LETTERS_MAX * (21 + LETTER_BYTES_MAX)
 KEEPS_ORPHANS: Final = 1
 LEFT_UNKNOWN: Final = 0xFFFFFFFF
 """In CLEARED: nobody could find out whether anything is left."""
@@ -79,7 +80,7 @@ MARK_VARIABLE: Final = "MESH_GUARDIAN"
 _RUN: Final = struct.Struct("!BQIQBdd")
 _DEADLINE: Final = struct.Struct("!BQdd")
 _RUN_ID: Final = struct.Struct("!BQ")
-_PORT: Final = struct.Struct("!H")
+_PORT_SIZE: Final = struct.Struct("!HH")
 _CLEARED: Final = struct.Struct("!BII")
 
 
@@ -110,17 +111,18 @@ def encode_run_id(kind: int, run_id: int) -> bytes:
     return _RUN_ID.pack(kind, run_id)
 
 
-def encode_obituary(places: Sequence[Place], sealed: bytes) -> bytes:
+def encode_obituary(letters: Sequence[Letter]) -> bytes:
     """Return an OBITUARY order. Raises ValueError if it is too large for a guardian to take."""
-    if len(places) > PLACES_MAX or len(sealed) > SEALED_BYTES_MAX:
+    longest = max((len(data) for _, _, data in letters), default=0)
+    if len(letters) > LETTERS_MAX or longest > LETTER_BYTES_MAX:
         raise ValueError(
-            f"an obituary of at most {PLACES_MAX} addresses and {SEALED_BYTES_MAX} bytes is expected, "
-            f"found {len(places)} and {len(sealed)}"
+            f"an obituary of at most {LETTERS_MAX} letters of {LETTER_BYTES_MAX} bytes is expected, "
+            f"found {len(letters)} of up to {longest}"
         )
-    parts = [bytes((OBITUARY, len(places)))]
-    for host, port in places:
-        parts += (bytes((len(host),)), host, _PORT.pack(port))
-    return b"".join((*parts, sealed))
+    parts = [bytes((OBITUARY, len(letters)))]
+    for host, port, data in letters:
+        parts += (bytes((len(host),)), host, _PORT_SIZE.pack(port, len(data)), data)
+    return b"".join(parts)
 
 
 def encode_cleared(killed: int, left: int) -> bytes:
@@ -174,7 +176,7 @@ def _decode_order(kind: int, packet: bytes) -> tuple[Any, ...]:
     if kind == DONE:
         return (_RUN_ID.unpack(packet)[1],)
     if kind == OBITUARY:
-        return _decode_obituary(packet)
+        return (_decode_obituary(packet),)
     if packet == bytes((CLEAR,)):
         return ()
     raise ValueError(f"an order of kind 1 to 5 is expected, found {packet[:8]!r}")
@@ -185,19 +187,21 @@ def _check_times(*times: float) -> None:
         raise ValueError("a deadline is expected, found what is no number")
 
 
-def _decode_obituary(packet: bytes) -> tuple[list[Place], bytes]:
+def _decode_obituary(packet: bytes) -> list[Letter]:
     count, at = packet[1], 2
-    if count > PLACES_MAX:
-        raise ValueError(f"at most {PLACES_MAX} addresses are expected, found {count}")
-    places = []
+    if count > LETTERS_MAX:
+        raise ValueError(f"at most {LETTERS_MAX} letters are expected, found {count}")
+    letters = []
     for _ in range(count):
         length = packet[at]
         if length not in {4, 16}:
             raise ValueError(f"an address of 4 or 16 bytes is expected, found {length}")
-        host = packet[at + 1 : at + 1 + length]
-        (port,) = _PORT.unpack_from(packet, at + 1 + length)
-        places.append((host, port))
-        at += 3 + length
-    if len(packet) - at > SEALED_BYTES_MAX:
-        raise ValueError(f"at most {SEALED_BYTES_MAX} sealed bytes are expected")
-    return places, packet[at:]
+        host, at = packet[at + 1 : at + 1 + length], at + 1 + length
+        port, size = _PORT_SIZE.unpack_from(packet, at)
+        at += _PORT_SIZE.size + size
+        if size > LETTER_BYTES_MAX or at > len(packet):
+            raise ValueError(f"a letter of the {size} bytes that it announces is expected")
+        letters.append((host, port, packet[at - size : at]))
+    if at != len(packet):
+        raise ValueError(f"{count} letters are expected and nothing more")
+    return letters

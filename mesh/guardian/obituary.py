@@ -10,24 +10,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final
 
-    from mesh.guardian.link import Place
+    from mesh.guardian.link import Letter
 
 OBITUARY_ROUNDS: Final = 3
 OBITUARY_SPACING_S: Final = 0.05
 
 
-def send_obituary(places: list[Place], sealed: bytes, complain: Callable[[str], None]) -> None:
-    """Send it to all, and again: datagrams get lost. Raises OSError if there is no socket to be had."""
+def send_obituary(letters: list[Letter], complain: Callable[[str], None]) -> None:
+    """Send each, and again: datagrams get lost. Raises OSError if there is no socket to be had."""
     sockets = {}
     for length, family in ((4, _socket.AF_INET), (16, _socket.AF_INET6)):
-        if any(len(host) == length for host, _ in places):
+        if any(len(host) == length for host, _, _ in letters):
             sockets[length] = family, _socket.socket(family, _socket.SOCK_DGRAM)
-    for count in range(OBITUARY_ROUNDS if places else 0):
+    for count in range(OBITUARY_ROUNDS if letters else 0):
         if count:
             time.sleep(OBITUARY_SPACING_S)
-        for host, port in places:
+        for host, port, data in letters:
             family, sender = sockets[len(host)]
             try:
-                sender.sendto(sealed, (_socket.inet_ntop(family, host), port))
+                sender.sendto(data, (_socket.inet_ntop(family, host), port))
             except OSError as error:  # the others still want to know
                 complain(f"an obituary could not be sent: {error}")

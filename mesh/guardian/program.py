@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final
 
-    from mesh.guardian.link import Place
+    from mesh.guardian.link import Letter
 else:
     import _signal as signal  # the same without its enumerations: 0.7 MiB less
 
@@ -96,8 +96,7 @@ class Guardian:
         self._record = Record(record_path, self._mark)
         self._status: int | None = None
         self._answers: dict[int, bytes] = {}  # one for each run: the last word counts
-        self._places: list[Place] = []
-        self._sealed = b""
+        self._letters: list[Letter] = []
         self._clearing: tuple[int, int] | None = None
         self._repair_at = INFINITY
         self._armed = INFINITY
@@ -136,7 +135,7 @@ class Guardian:
         if reason := self._kill_rest():
             self._complain(f"{reason}: no obituary was sent")
         else:
-            send_obituary(self._places, self._sealed, self._complain)
+            send_obituary(self._letters, self._complain)
         return self._status
 
     # What the node asks for: see the link.
@@ -154,9 +153,9 @@ class Guardian:
         """Forget a run, and clear away what it has left behind."""
         self._work.done(run_id, _now())
 
-    def take_obituary(self, places: list[Place], sealed: bytes) -> None:
+    def take_obituary(self, letters: list[Letter]) -> None:
         """Replace what is sent when the node has ended."""
-        self._places, self._sealed = places, sealed
+        self._letters = letters
 
     def clear(self) -> None:
         """Clear away what the last boot left behind, in a child: what it has to read may not answer."""

@@ -107,15 +107,15 @@ class Guardian:
         self._unsent.pop((link.DEADLINE, run_id), None)
         self._send((link.DONE, run_id), link.encode_run_id(link.DONE, run_id))
 
-    def obituary(self, addresses: Iterable[Address], sealed: bytes) -> None:
-        """Replace what is sent when this node has ended, and to whom; to nobody, and nothing is sent.
+    def obituary(self, letters: Iterable[tuple[Address, bytes]]) -> None:
+        """Replace what is sent when this node has ended, and to whom; without letters, nothing is.
 
         Raises:
             LocalProtocolError: it is too large; the last one stays.
         """
-        places = [(pack_host(address.host), address.port) for address in addresses]
+        packed = [(pack_host(to.host), to.port, data) for to, data in letters]
         try:
-            packet = link.encode_obituary(places, sealed)
+            packet = link.encode_obituary(packed)
         except ValueError as error:
             raise LocalProtocolError(str(error)) from error
         self._send((link.OBITUARY, 0), packet)

@@ -107,7 +107,7 @@ def test_what_a_helper_orphans_is_no_work_of_the_node(tmp_path: Path) -> None:
     ):
         observer.bind(("127.0.0.1", 0))
         observer.settimeout(PATIENCE_S)
-        guardian.node.obituary([Address(*observer.getsockname())], b"sealed")
+        guardian.node.obituary([(Address(*observer.getsockname()), b"sealed")])
         helper, its_child = guardian.sleeper(7008), guardian.sleeper(7009)
         leader = guardian.spawn("exec sleep 7003")
         guardian.watch(1, leader, 0, 0)
@@ -138,7 +138,7 @@ def test_an_orphan_that_may_be_work_or_not_is_left_alone_and_there_is_no_obituar
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as observer,
     ):
         observer.bind(("127.0.0.1", 0))
-        guardian.node.obituary([Address(*observer.getsockname())], b"sealed")
+        guardian.node.obituary([(Address(*observer.getsockname()), b"sealed")])
         helper = look(guardian.sleeper(7008))
         assert helper is not None
         os.kill(helper.parent, signal.SIGTERM)

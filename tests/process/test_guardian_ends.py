@@ -62,8 +62,8 @@ def test_the_work_dies_with_a_killed_node_and_the_obituary_is_sent(
     guardian.watch(1, leader)
     pids = [guardian.orphan(7001), guardian.sleeper(7002)]
     address = Address(*observer.getsockname())
-    guardian.node.obituary([address], b"replaced")
-    guardian.node.obituary([Address("::1", 9), address], b"sealed")
+    guardian.node.obituary([(address, b"replaced")])
+    guardian.node.obituary([(Address("::1", 9), b"other"), (address, b"sealed")])
     os.kill(guardian.node_pid, signal.SIGKILL)
     assert observer.recv(2000) == b"sealed"
     assert not any(map(is_alive, pids))  # the obituary is the proof
@@ -86,8 +86,8 @@ def test_work_that_will_not_die_is_said_and_has_no_obituary(tmp_path: Path) -> N
 
 
 def test_an_obituary_to_nobody_is_not_sent(guardian: Guarded, observer: socket.socket) -> None:
-    guardian.node.obituary([Address(*observer.getsockname())], b"sealed")
-    guardian.node.obituary([], b"")
+    guardian.node.obituary([(Address(*observer.getsockname()), b"sealed")])
+    guardian.node.obituary([])
     guardian.exit(0)
     assert guardian.process.wait(PATIENCE_S) == 0
     observer.setblocking(False)

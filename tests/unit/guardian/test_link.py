@@ -26,14 +26,14 @@ class Ear:
     def done(self, run_id: int) -> None:
         self.heard.append(("done", run_id))
 
-    def take_obituary(self, places: list[tuple[bytes, int]], sealed: bytes) -> None:
-        self.heard.append(("obituary", places, sealed))
+    def take_obituary(self, letters: list[tuple[bytes, int, bytes]]) -> None:
+        self.heard.append(("obituary", letters))
 
     def clear(self) -> None:
         self.heard.append(("clear",))
 
 
-PLACES = [(b"\x7f\0\0\1", 7946), (b"\0" * 15 + b"\1", 65535)]
+LETTERS = [(b"\x7f\0\0\1", 7946, b"for one"), (b"\0" * 15 + b"\1", 65535, b"for another, longer")]
 ORDERS = [
     (
         link.encode_run(2**63, Leader(7, 2**40, keeps_orphans=True), 1.5, math.inf),
@@ -45,8 +45,8 @@ ORDERS = [
     ),
     (link.encode_deadline(3, 4.25, 5.5), ("move", 3, 4.25, 5.5)),
     (link.encode_run_id(link.DONE, 6), ("done", 6)),
-    (link.encode_obituary(PLACES, b"sealed"), ("obituary", PLACES, b"sealed")),
-    (link.encode_obituary([], b""), ("obituary", [], b"")),
+    (link.encode_obituary(LETTERS), ("obituary", LETTERS)),
+    (link.encode_obituary([]), ("obituary", [])),
     (bytes((link.CLEAR,)), ("clear",)),
 ]
 
@@ -81,8 +81,11 @@ def test_an_order_of_another_length_is_refused(packet: bytes) -> None:
         bytes((link.OBITUARY, 1)),
         bytes((link.OBITUARY, 1, 5)) + bytes(7),
         bytes((link.OBITUARY, 1, 16)) + bytes(16),
-        bytes((link.OBITUARY, link.PLACES_MAX + 1)) + bytes((4, 1, 2, 3, 4, 5, 6)) * 65,
-        bytes((link.OBITUARY, 0)) + bytes(link.SEALED_BYTES_MAX + 1),
+        bytes((link.OBITUARY, link.LETTERS_MAX + 1)) + bytes((4, 1, 2, 3, 4, 5, 6, 0, 0)) * 17,
+        bytes((link.OBITUARY, 0, 0)),
+        link.encode_obituary(LETTERS) + b"\0",
+        link.encode_obituary(LETTERS)[:-1],
+        bytes((link.OBITUARY, 1, 4, 127, 0, 0, 1, 1, 1, 5, 0xC1)) + bytes(1473),
     ],
 )
 def test_garbage_calls_nobody(packet: bytes) -> None:
@@ -109,13 +112,15 @@ def test_what_is_no_answer_is_refused(packet: bytes) -> None:
 
 
 def test_an_obituary_that_no_guardian_takes_is_refused() -> None:
-    place = (b"\x7f\0\0\1", 7946)
-    with pytest.raises(ValueError, match="at most 64 addresses"):
-        link.encode_obituary([place] * 65, b"")
+    with pytest.raises(ValueError, match="at most 16 letters"):
+        link.encode_obituary([(b"\x7f\0\0\1", 7946, b"")] * 17)
     with pytest.raises(ValueError, match="1472 bytes"):
-        link.encode_obituary([place], bytes(1473))
+        link.encode_obituary([(b"\x7f\0\0\1", 7946, bytes(1473))])
 
 
 def test_the_largest_order_fits_a_packet() -> None:
-    largest = link.encode_obituary([(bytes(16), 1)] * 64, bytes(link.SEALED_BYTES_MAX))
+    largest = link.encode_obituary([(bytes(16), 1, bytes(link.LETTER_BYTES_MAX))] * 16)
     assert len(largest) == link.PACKET_BYTES_MAX
+    ear = Ear()
+    link.deliver(largest, ear)
+    assert len(ear.heard) == 1
