@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mesh.core.address import Address
 from mesh.core.ids import NO_NODE, NodeId
+from mesh.membership.identity import INCARNATION_MAX
 from mesh.membership.round_trip import RoundTrip
 from mesh.wire.records import Card, Cause, Rank, Standing, State, Vitals
 from mesh.wire.swim_messages import Dead, Forget
@@ -50,6 +51,12 @@ class Member:
     def rank(self) -> Rank:
         """Where this knowledge stands in the order of all knowledge of the member."""
         return (self.boot, self.incarnation, self.state, self.cause)
+
+    @property
+    def spoken_incarnation(self) -> int:
+        """The incarnation for people: an obituary outranks all that the session may have reached, and names none."""
+        is_over = self.incarnation == INCARNATION_MAX
+        return self.card.incarnation if is_over else self.incarnation
 
     @property
     def is_living(self) -> bool:

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 from mesh.core.effects import Letter, WriteObituary
 from mesh.core.ids import NodeId
+from mesh.core.pace import Pace
 from mesh.membership.identity import INCARNATION_MAX
 from mesh.membership.swim import Swim
 from mesh.node.mail import Mail
@@ -25,8 +26,9 @@ from mesh.wire.records import Cause
 from mesh.wire.swim_messages import Dead
 
 READERS_MAX: Final = 8
-PAUSE_S: Final = 1.0
-"""The least time between two that are written, unless one is taken back."""
+WRITTEN_S: Final = 1.0
+WRITTEN_BURST: Final = 8
+"""It is written anew at this pace; who has just entered learns of all the others within a moment."""
 
 _State: TypeAlias = tuple[object, ...]
 _NOTHING: Final = WriteObituary(())
@@ -42,27 +44,32 @@ class Obituary:
         self._voters = voters
         self._seen: _State = ()
         self._written = _NOTHING
-        self._not_before = float("-inf")
-        self._is_due = False
+        self._pace = Pace(rate_s=WRITTEN_S, burst=WRITTEN_BURST)
+        self._due: float | None = None  # when a change is written that has to wait
 
     def step(self, now: float) -> list[WriteObituary]:
         """Write it anew if what it says, or to whom, has changed."""
         if self._swim.phase != "member":
             return self.take_back()
         state = self._state()
-        self._is_due = state != self._seen and now < self._not_before
-        if state == self._seen or self._is_due:
+        if state == self._seen:
+            self._due = None
             return []
-        self._seen, self._not_before = state, now + PAUSE_S
+        if self._due is not None and now < self._due:
+            return []
+        if not self._pace.allows(now):
+            self._due = self._pace.next_at(now)
+            return []
+        self._seen, self._due = state, None
         return self._replace(WriteObituary(tuple(self._letters())))
 
     def next_deadline(self) -> float | None:
         """Return when a change is written that had to wait."""
-        return self._not_before if self._is_due else None
+        return self._due
 
     def take_back(self) -> list[WriteObituary]:
         """Let nothing be sent."""
-        self._seen, self._is_due = (), False
+        self._seen, self._due = (), None
         return self._replace(_NOTHING)
 
     def _replace(self, obituary: WriteObituary) -> list[WriteObituary]:

@@ -64,7 +64,7 @@ def _standing(member: Member | None, past: tuple[Entry, ...], offset_s: float) -
         "is_proof": is_proof(member.state, member.cause),
         "since": member.since + offset_s,
         "boot": member.boot,
-        "incarnation": member.incarnation,
+        "incarnation": member.spoken_incarnation,
         "rtt_ms": _ms(member.rtt_s),
         "heard": None if member.heard_at is None else member.heard_at + offset_s,
     }

@@ -101,7 +101,7 @@ def _member(
         "address": str(member.address),
         "state": member.state.word,
         "cause": member.cause.word,
-        "incarnation": member.incarnation,
+        "incarnation": member.spoken_incarnation,
         "boot": member.boot,
         "since": member.since + offset_s,
         "rtt_ms": None if member.rtt_s is None else round(member.rtt_s * 1000, 3),
