@@ -14,9 +14,7 @@ from mesh.cli.arguments import Commands, add_command, add_data, data_dir
 from mesh.cli.local_node import node_at
 from mesh.cli.stdio import complain
 from mesh.cli.times import duration
-from mesh.core.time import format_duration
 from mesh.errors import MeshError, MeshUnreachable
-from mesh.tasks.words import of_those_that_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,6 +61,8 @@ def _leave(directory: Path, reason: str, within_s: float) -> int:
         view = next(item["view"] for item in client.stream("views") if "view" in item)
     with node_at(directory) as client:
         client.call("leave", reason=reason, within_s=within_s)
+    from mesh.tasks.words import of_those_that_run
+
     if text := of_those_that_run([task["id"] for task in view["running"]], within_s):
         complain(text)
     if text := _unfinished(view):
@@ -77,6 +77,8 @@ def _wait_gone(directory: Path, timeout_s: float) -> None:
     Raises:
         MeshError: one still does after `timeout_s`.
     """
+    from mesh.core.time import format_duration
+
     deadline = time.monotonic() + timeout_s
     pause_s = POLL_S
     while time.monotonic() < deadline:
