@@ -33,7 +33,9 @@ EVERY_S: Final = 0.05
 CLIENTS: Final = 4
 BATCH: Final = 50
 BATCHES_MIN: Final = 5
-BUSY_TIMEOUT_S: Final = 20.0
+BUSY_TIMEOUT_S: Final = 60.0
+RATHER_S: Final = 3.0
+"""For so long a victim that runs a long task is waited for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,10 @@ class Size:
     tasks: int = 2_000
     slots: int = 2
     task_s: float = 0.2
+    long_every: int = 25
+    """One of so many tasks is long: what is over before its lease cannot run twice at one time."""
+
+    long_s: float = 6.0
     submit_for_s: float = 20.0
     """Over so long the submissions are spread."""
 
@@ -71,22 +77,31 @@ class Scene:
         self.steward: str | None = None
         """The first voter of every task, if the fault has chosen one."""
 
+        self._long: set[str] = set()
         self._jobs: list[Future[list[str]]] = []
         self._accepted: set[str] | None = None  # once all clients are done
         self._mark = secrets.token_hex(4)
 
     def orders(self) -> list[dict[str, Any]]:
         """Return the tasks of this run, as requests."""
-        return [
-            {
-                "id": task_id,
-                "argv": [
-                    *(sys.executable, "-I", "-S", str(RECORDER), str(self.log)),
-                    *("--every-s", str(EVERY_S), "--for-s", str(self.size.task_s)),
-                ],
-            }
-            for task_id in self._task_ids()
+        size = self.size
+        recorder = [
+            sys.executable,
+            "-I",
+            "-S",
+            str(RECORDER),
+            str(self.log),
+            "--every-s",
+            str(EVERY_S),
         ]
+        found = []
+        for number, task_id in enumerate(self._task_ids()):
+            is_long = number % size.long_every == 0
+            length_s = size.long_s if is_long else size.task_s
+            if is_long:
+                self._long.add(task_id)
+            found.append({"id": task_id, "argv": [*recorder, "--for-s", str(length_s)]})
+        return found
 
     def _task_ids(self) -> list[str]:
         steward, voters = self.steward, self.stage.voters()
@@ -137,15 +152,17 @@ class Scene:
         return range(times or self.size.times)
 
     def victim(self, among: Sequence[str]) -> str | None:
-        """Wait until one of these runs a task, and return it; None: everything is over before."""
+        """Wait until one of these runs a task, rather a long one, and return it; None: everything is over before."""
+        rather_until = time.monotonic() + RATHER_S
 
         def find() -> str | None:
             self.tail.read()
-            busy = self.tail.busy_pids()
-            running = set(self.stage.running()).intersection(among)
-            found = sorted(name for name in running if self.stage.node(name).pid in busy)
-            if found:
-                return self.rng.choice(found)
+            running = sorted(set(self.stage.running()).intersection(among))
+            pids = {name: self.stage.node(name).pid for name in running}
+            for tasks in (self._long, None) if time.monotonic() > rather_until else (self._long,):
+                busy = self.tail.busy_pids(tasks)
+                if found := [name for name in running if pids[name] in busy]:
+                    return self.rng.choice(found)
             return "" if self.is_over() else None
 
         return (

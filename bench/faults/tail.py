@@ -6,7 +6,7 @@ The log is read as it grows. A run is named by its own line's `run`; its node, b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,9 +49,13 @@ class Tail:
                 if line["kind"] == "end":
                     self.done.add(line["task"])
 
-    def busy_pids(self) -> set[int]:
-        """Return the nodes that have started what has not ended; some may be dead. O(runs)."""
-        return {start.node_pid for start in self.starts if start.run not in self.ended}
+    def busy_pids(self, tasks: Container[str] | None = None) -> set[int]:
+        """Return the nodes that have started what has not ended, of these tasks; some may be dead. O(runs)."""
+        return {
+            start.node_pid
+            for start in self.starts
+            if start.run not in self.ended and (tasks is None or start.task in tasks)
+        }
 
     def starts_of(self, task: str) -> list[Start]:
         """Return a task's runs in the order of the log."""
