@@ -110,6 +110,9 @@ class Steward:
         self._tasks: dict[bytes, Entry] = {}
         self._timers: Timers[bytes] = Timers()
         self._owned: dict[NodeId, dict[bytes, None]] = {}
+        self._offered: dict[NodeId, dict[bytes, None]] = {}
+        """What each member is being asked to run."""
+
         self._ended: dict[NodeId, int] = {}
         """The latest session of each node that is proved to be over."""
 
@@ -187,7 +190,7 @@ class Steward:
             pause_s = self._config.taken_pause_s * 2.0 ** min(entry.pauses, 16)
             pause_s_max = self._config.taken_pause_s_max
             entry.pauses += 1
-            self._end_offer(entry)
+            self._end_offer(key, entry)
             self._wait(
                 now, key, entry, now + (pause_s_max if is_over else min(pause_s, pause_s_max))
             )
@@ -203,6 +206,8 @@ class Steward:
 
     def handle_member_down(self, now: float, node_id: NodeId) -> None:
         """Ask a member no more that seems gone, and wait for it no longer. The view knows already. O(lanes + offers)."""
+        for key in list(self._offered.get(node_id, ())):
+            self._wait_on(now, key, self._tasks[key])
         self._queue.drop_member(now, node_id)
 
     # What is to be done.
@@ -266,6 +271,8 @@ class Steward:
             if entry.owner is not None:
                 assert key in self._owned[entry.owner.node_id], key
         assert len(self._timers) <= len(self._tasks)
+        asked = {key: entry.asked for key, entry in self._tasks.items() if entry.asked is not None}
+        assert asked == {key: to for to, keys in self._offered.items() for key in keys}
         self._queue.check_invariants(lanes)
         owned = sum(len(keys) for keys in self._owned.values())
         assert owned == sum(entry.owner is not None for entry in self._tasks.values())
@@ -275,13 +282,14 @@ class Steward:
     def _offer(self, now: float, key: bytes, member: LiveMember) -> list[Step]:
         entry, record = self._tasks[key], self._desk.voter.record(key)
         entry.phase, entry.asked = Phase.ASKED, member.node_id
+        self._offered.setdefault(member.node_id, {})[key] = None
         head = _head_of(record)
         if head is None or (record.ballot, record.seq) != (entry.ballot, entry.seq):
-            self._end_offer(entry)  # something newer is on its way to the disk
+            self._end_offer(key, entry)  # something newer is on its way to the disk
             self._wait(now, key, entry, now + self._config.offer_timeout_s)
             return []
         if entry.owner is not None and self._desk.voter.remaining_s(now, key) is not None:
-            self._end_offer(entry)  # it was renewed after all
+            self._end_offer(key, entry)  # it was renewed after all
             self._watch(now, key, entry)
             return []
         self._timers.set(key, now + self._config.offer_timeout_s)
@@ -305,14 +313,17 @@ class Steward:
         return AttemptCause.CRASH if is_proved else AttemptCause.LAPSE
 
     def _watch(self, now: float, key: bytes, entry: Entry) -> None:
-        """Wait until the lease is over, or let the task wait for the next one to run it."""
+        """Wait until the lease is over, or let the task wait for the next one to run it.
+
+        Then voters ahead that seem alive are waited for: not one that is gone, perhaps with what it ran.
+        """
         remaining_s = self._desk.voter.remaining_s(now, key)
         if remaining_s is not None:
             entry.phase = Phase.LEASED
             self._timers.set(key, now + remaining_s)
         else:
-            place = len(entry.lane.key.ahead)
-            self._wait(now, key, entry, now + place * self._config.stagger_s)
+            ahead = sum(self._view.get(voter) is not None for voter in entry.lane.key.ahead)
+            self._wait(now, key, entry, now + ahead * self._config.stagger_s)
 
     def _wait(self, now: float, key: bytes, entry: Entry, until: float) -> None:
         if until > now:
@@ -326,19 +337,23 @@ class Steward:
     def _wait_on(self, now: float, key: bytes, entry: Entry) -> None:
         """Let a task that was declined wait in its old place."""
         self._queue.add(now, entry.lane, key, is_first=True)
-        self._end_offer(entry)
+        self._end_offer(key, entry)
         entry.phase = Phase.QUEUED
         self._timers.cancel(key)
 
-    def _end_offer(self, entry: Entry, *, is_claimed: bool = False) -> None:
+    def _end_offer(self, key: bytes, entry: Entry, *, is_claimed: bool = False) -> None:
         assert entry.asked is not None
         asked, entry.asked = entry.asked, None
+        offered = self._offered[asked]
+        del offered[key]
+        if not offered:
+            del self._offered[asked]
         self._queue.end_offer(entry.lane, asked, is_claimed=is_claimed)
 
     def _forget(self, key: bytes, entry: Entry, claimed_by: Owner | None = None) -> None:
         if entry.asked is not None:
             is_its = claimed_by is not None and claimed_by.node_id == entry.asked
-            self._end_offer(entry, is_claimed=is_its)
+            self._end_offer(key, entry, is_claimed=is_its)
         if entry.owner is not None:
             owned = self._owned[entry.owner.node_id]
             del owned[key]

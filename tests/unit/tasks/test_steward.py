@@ -88,6 +88,25 @@ def test_member_that_says_nothing_is_passed_over_after_a_while() -> None:
     assert world.take()[:2] == [(first, "t"), (second, "t")]
 
 
+def test_member_that_is_gone_is_waited_for_no_longer() -> None:
+    world = Stewarded(member(P), member(Q))
+    world.hold("t", new(task_id="t"))
+    first, second = home_of(world.view, "t")
+    world.wait(0.01)
+    world.view.drop(second)
+    world.steward.handle_member_down(world.now, second)
+    world.look()
+    assert world.take() == [(first, "t")], "who is asked is still there"
+    world.view.put(member(second))
+    world.view.drop(first)
+    world.steward.handle_member_down(world.now, first)
+    world.look()
+    assert world.take() == [(second, "t")]
+    world.steward.handle_member_down(world.now, first)
+    world.wait(CONFIG.offer_timeout_s - 0.1)
+    assert world.take() == []
+
+
 def test_member_that_claims_has_longer_to_be_seen_with_it() -> None:
     world = Stewarded(member(P), member(Q))
     world.hold("t", new(task_id="t"))
@@ -128,6 +147,17 @@ def test_lease_that_ran_out_is_offered_as_a_lapse() -> None:
     world.wait(0.02)
     ((_, offer),) = world.offers
     assert (offer.attempt, offer.cause) == (2, AttemptCause.LAPSE)
+
+
+def test_voter_ahead_that_is_gone_is_given_no_time_to_offer_a_lapsed_lease() -> None:
+    for is_gone in (True, False):
+        ahead = [] if is_gone else [member(SECOND, 0)]
+        world = Stewarded(member(P), *ahead, place=1)
+        world.hold("t", claimed(new(task_id="t")))
+        world.wait(TIMES.voter_s + TIMES.grace_s + 0.01)
+        assert world.take() == ([(P, "t")] if is_gone else [])
+        world.wait(CONFIG.stagger_s + CONFIG.offer_retry_s)
+        assert is_gone or {task_id for _, task_id in world.take()} == {"t"}
 
 
 def test_lease_that_is_renewed_is_not_offered() -> None:
