@@ -57,5 +57,6 @@ def _introduce(
         living.append(card.node_id)
         names.file(card, is_living=True)
         live.put(entry)
+    swim.observers._is_known = False  # they may have been asked for when there was nobody
     swim._news.forget(own_id)
     swim._outbox.take()

@@ -53,3 +53,12 @@ def test_acquainted_members_can_do_all_that_membership_does() -> None:
     world.run_for(5.0)
     for view in known_by_each(world):
         assert [m["state"] for m in view] == ["alive"] * 9, "it died, came back, and all know"
+
+
+def test_acquainted_members_probe_each_other_as_often_as_joined_ones() -> None:
+    world = mesh_of(9, is_acquainted=True)
+    world.run_for(5.0)
+    before = sum(host.traffic.datagrams_sent for host in world.hosts)
+    world.run_for(10.0)
+    sent = sum(host.traffic.datagrams_sent for host in world.hosts) - before
+    assert 1.8 <= sent / 9 / 10.0 <= 2.5, "a ping and an ack a second"
