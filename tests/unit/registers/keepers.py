@@ -8,6 +8,7 @@ from mesh.core.ids import NodeId
 from mesh.registers.desk import Desk
 from mesh.registers.keeping import Keeping
 from mesh.registers.numbers import Numbers
+from mesh.registers.outbox import Post
 from mesh.registers.record import Record
 from mesh.registers.upkeep import UpkeepTimes
 from mesh.registers.voter import Voter
@@ -61,6 +62,8 @@ class Keepers(Desks):
 
     def __init__(self, **how: Any) -> None:  # noqa: ANN401 - handed on to `keeper`
         super().__init__({node: keeper(node, [], **how) for node in VOTERS})
+        self.passes: Callable[[Post], bool] = lambda _: True
+        """Sees what is sent, and says whether it arrives."""
 
     def put(
         self, key: bytes, value: Value, *at: NodeId, n: int = 1, seq: int = 0, asker: int = 21
@@ -72,6 +75,10 @@ class Keepers(Desks):
                 self.now, token.node_id, Accept(key, EPOCH, token, seq, value)
             )
         self.settle()
+
+    def _deliver(self, sender: NodeId, post: Post) -> None:
+        if self.passes(post):
+            super()._deliver(sender, post)
 
     def held(self, key: bytes) -> list[Value | None]:
         return [one.voter.record(key).value for one in self.by_node.values()]

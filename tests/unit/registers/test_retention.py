@@ -12,7 +12,7 @@ from mesh.registers.record import NOTHING, Record
 from mesh.registers.retention import DROPPED_S, GIVE_UP_S
 from mesh.registers.roster import successor_key
 from mesh.registers.upkeep import CERTAIN_S, UpkeepTimes
-from mesh.wire.register_messages import Prepare
+from mesh.wire.register_messages import Prepare, Value
 from mesh.wire.repair_messages import PURGE_MAX, Item, Lack, Purge, Purged, Ship, Stage
 from mesh.wire.roster_messages import Roster
 from tests.unit.registers.asked import EPOCH, FINAL, KEY, OPEN, STRANGER, VOTERS, P, ballot
@@ -27,27 +27,22 @@ def at_once(_key: bytes, _record: Record) -> float:
     return 0.0
 
 
-def until_100(_key: bytes, _record: Record) -> float:
-    return 100.0
-
-
 FIRST, *OTHERS = Keepers().by_node[VOTERS[0]].seats(KEY).voters
 """The voters of the key."""
 
 
-def item(n: int = 5, seq: int = 0) -> Item:
-    return Item(KEY, ballot(n), seq)
+ITEM = Item(KEY, ballot(5), 0)
 
 
-def record(n: int = 5, value: object = FINAL, promised: int | None = None) -> Record:
-    return Record(ballot(promised or n), ballot(n), 0, value)  # type: ignore[arg-type]
+def record(n: int = 5, value: Value = FINAL, promised: int | None = None) -> Record:
+    return Record(ballot(promised or n), ballot(n), 0, value)
 
 
 # Three desks.
 
 
 def test_what_is_final_is_kept_until_it_expires_and_then_goes_everywhere() -> None:
-    desks = Keepers(expires=until_100)
+    desks = Keepers(expires=lambda key, record: 100.0)
     desks.put(KEY, FINAL, n=5)
     desks.wait(100.0 - 1)
     assert desks.held(KEY) == [FINAL] * 3
@@ -228,7 +223,8 @@ def test_a_single_voter_purges_by_itself_and_says_so_when_it_is_durable() -> Non
     assert desk.keeping is not None
     desk.adopt(0.0, Roster(EPOCH + 1, (FIRST,)))
     desk.carry_out(0.0, [Install(EPOCH + 1, {KEY: (record(promised=7), False)})])
-    desk.committed(0.0, desk.take()[0].number)  # type: ignore[union-attr]
+    desk.take()
+    desk.committed(0.0, 1)
     desk.take()
     desk.handle_timeout(LIFE_S)
     commit, *rest = desk.take()
@@ -265,7 +261,7 @@ def asked_of_other(
 
 
 def purge(stage: Stage, n: int = 9, asked: Item | None = None) -> Purge:
-    return Purge(EPOCH, 77, stage, 0 if stage is Stage.ASK else n, (asked or item(),))
+    return Purge(EPOCH, 77, stage, 0 if stage is Stage.ASK else n, (asked or ITEM,))
 
 
 def test_it_may_go_where_just_this_value_is_final_and_has_stood() -> None:

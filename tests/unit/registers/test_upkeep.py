@@ -1,5 +1,8 @@
 """The times of comparing and purging: those by which something could come back are refused."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from mesh.errors import ConfigError
@@ -30,5 +33,6 @@ def test_in_every_profile_what_is_final_outlives_any_message_by_far(times: Upkee
     ],
 )
 def test_times_that_hold_no_relation_are_refused_by_name(name: str, value: float) -> None:
+    settings: dict[str, Any] = {name: value}
     with pytest.raises(ConfigError, match=name):
-        UpkeepTimes(**{"compare_s": 1, "settle_s": 1, name: value})  # type: ignore[arg-type]
+        replace(local(), **settings)
