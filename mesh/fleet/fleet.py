@@ -111,11 +111,18 @@ class NodeProcess:
 
         return wait_until(status, timeout_s, lambda: self._error("it was not ready in time"))
 
-    def kill(self) -> int:
-        """End the node with SIGKILL and wait for its guardian's end; return the Unix time in ns just before."""
+    def kill(self, *, guardian: bool = False) -> int:
+        """End the node with SIGKILL and wait for its guardian's end; return the Unix time in ns just before.
+
+        `guardian`: end that with it, so that nobody is left who knows that the node has ended.
+        """
         process = self._started()
-        self._node_pid()  # looked up before the clock is read
+        node = self._node_pid()  # looked up before the clock is read
         at_ns = time.time_ns()
+        if guardian and node is not None:
+            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(node, signal.SIGKILL)
         self._kill_node()
         process.wait()
         return at_ns

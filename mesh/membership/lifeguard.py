@@ -47,7 +47,10 @@ class LifeguardConfig:
     """K: how many others watch a member. More: found sooner, and no packets more. 1 to 16."""
 
     has_lifelines: bool = True
-    """A member keeps an idle stream to each of its observers, whose end tells them at once of its crash."""
+    """A member keeps an idle stream to each of its observers, whose end tells them at once of its crash.
+
+    False: silence alone tells of a death, and no obituary is written either.
+    """
 
     has_turns: bool = True
     """A member pings its observers by turns, and they look at it at once if it is missed or suspected.

@@ -71,7 +71,12 @@ class Machines:
             kept=kept or Kept(),
         )
         self._departure = Departure(TasksConfig().stop_grace_s)
-        self._obituary = Obituary(self._swim, self._mail, lambda: self._work.voters)
+        self._obituary = Obituary(
+            self._swim,
+            self._mail,
+            lambda: self._work.voters,
+            is_wanted=config.swim.lifeguard.has_lifelines,
+        )
         self._has_founded = False
         self._exchanges = Exchanges()
         self._budget = Budget()

@@ -37,8 +37,19 @@ _NOTHING: Final = WriteObituary(())
 class Obituary:
     """The obituary of this session. Call `step` after every input: it is cheap while nothing has changed."""
 
-    def __init__(self, swim: Swim, mail: Mail, voters: Callable[[], Iterable[NodeId]]) -> None:
-        """`voters` tells who votes, as far as this node knows: they are the ones who end its leases."""
+    def __init__(
+        self,
+        swim: Swim,
+        mail: Mail,
+        voters: Callable[[], Iterable[NodeId]],
+        *,
+        is_wanted: bool = True,
+    ) -> None:
+        """`voters` tells who votes, as far as this node knows: they are the ones who end its leases.
+
+        Not `is_wanted`: none is ever written, where silence alone is to tell of a death.
+        """
+        self._is_wanted = is_wanted
         self._swim = swim
         self._mail = mail
         self._voters = voters
@@ -49,7 +60,7 @@ class Obituary:
 
     def step(self, now: float) -> list[WriteObituary]:
         """Write it anew if what it says, or to whom, has changed."""
-        if self._swim.phase != "member":
+        if self._swim.phase != "member" or not self._is_wanted:
             return self.take_back()
         state = self._state()
         if state == self._seen:

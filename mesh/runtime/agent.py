@@ -195,7 +195,7 @@ class Agent:
         udp = UdpSocket(endpoint.udp, deafness, reach=reach, error_queue=reports)
         sealing, whereabouts = self._sealing, self._whereabouts(endpoint)
         send, take, dropped = sealing.between(udp.send, driver)
-        bequest = self._bequest()
+        bequest = Bequest(sealing, reach, self._guard.bequeath)
         listener = self._listener(endpoint, deafness)
         counters: list[Mapping[str, int]] = [reach.counters, udp.counters, listener.counters]
         counters += (driver.counters, dropped, reports.counters if reports else {})
@@ -272,12 +272,6 @@ class Agent:
                 "this system does not tell which datagrams are refused: a crash is found by connections alone"
             )
         return None
-
-    def _bequest(self) -> Bequest:
-        """Return what has the obituary sent; where silence alone is to tell of a crash, nobody sends one."""
-        has_evidence = self._settings.has_evidence
-        hand_on = self._guard.bequeath if has_evidence else lambda _letters: None
-        return Bequest(self._sealing, self._reach, hand_on)
 
     def _on_refused(self, address: Address) -> None:
         self._driver.handle_line(DatagramRefused(address))

@@ -39,7 +39,7 @@ def test_killed_node_is_found_by_what_the_nodes_were_told_to_heed(
             NOTICE_S,
             lambda: AssertionError("each of four keeps a lifeline of each other"),
         )
-    fleet.nodes["gone"].kill()
+    fleet.nodes["gone"].kill(guardian=True)
     for node in (first, *others[:2]):
         noticed = wait_until(
             functools.partial(causes, node), NOTICE_S, lambda: AssertionError("nobody noticed")

@@ -68,7 +68,7 @@ def test_a_node_without_descriptors_is_accused_by_nobody_and_accuses_only_the_de
     since_ns = time.time_ns()
     time.sleep(HELD_S)
     assert deaths(fleet, since_ns) == []
-    fleet.nodes["gone"].kill()
+    fleet.nodes["gone"].kill(guardian=True)
     expected = [(name, "gone", "crashed") for name in ("other", "sick", "well")]
     wait_until(
         lambda: deaths(fleet, since_ns) == expected or None,

@@ -54,7 +54,7 @@ def test_a_survivor_tells_of_a_crash_who_saw_it_and_of_a_leave_that_it_is_proof(
     assert "is alive, as one sees it" in well.stdout
     assert "nothing against it" in well.stdout
 
-    third.kill()
+    third.kill(guardian=True)
     for node in (first, second, fourth):
         wait_for(node, "three", "dead")
     story = told(mesh, first, "three")

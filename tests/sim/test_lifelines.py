@@ -26,6 +26,12 @@ def mesh_of(count: int, *, seed: int = 1, timings: str = "lan", settle_s: float 
     return world
 
 
+def fall(world: World, host: Host, *, power: bool = True) -> None:
+    """Let a node end, and its guardian with it: nobody is left to vouch for its end."""
+    host.letters = ()
+    world.crash(host, power=power)
+
+
 def verdicts(world: World) -> list[Observed]:
     """Return all deaths that were declared."""
     return [seen for seen in world.events if seen.event.kind is EventKind.DEAD]
@@ -38,7 +44,7 @@ def suspected(world: World) -> list[str]:
 def crash(world: World, host: Host, *, power: bool = True) -> dict[str, tuple[float, str]]:
     """Let a node end and a minute pass; return when each survivor declared it dead, and why."""
     at_s = world.loop.now_s
-    world.crash(host, power=power)
+    fall(world, host, power=power)
     world.run_for(60.0)
     return {
         seen.observer.spec.name: (seen.at_s - at_s, seen.event.cause)
@@ -107,7 +113,7 @@ def test_middlebox_that_resets_every_lifeline_accuses_nobody() -> None:
 def test_who_restarts_at_once_is_known_dead_and_back_and_never_again() -> None:
     world = mesh_of(8)
     victim = world.hosts[5]
-    world.crash(victim)
+    fall(world, victim)
     world.run_for(0.3)
     world.boot(victim)
     world.run_for(60.0)
@@ -123,7 +129,7 @@ def test_who_restarts_at_once_is_known_dead_and_back_and_never_again() -> None:
 def test_who_is_back_before_anybody_could_ask_is_never_declared_dead() -> None:
     world = mesh_of(8)
     victim = world.hosts[5]
-    world.crash(victim)
+    fall(world, victim)
     world.boot(victim)
     world.run_for(30.0)
     assert verdicts(world) == []
@@ -134,7 +140,7 @@ def test_observers_that_die_with_their_subject_do_not_hide_its_crash() -> None:
     at_s = world.loop.now_s
     victims = world.hosts[4:10]
     for victim in victims:
-        world.crash(victim)
+        fall(world, victim)
     world.run_for(60.0)
     names = {victim.spec.name for victim in victims}
     survivors = len(world.hosts) - len(victims)

@@ -13,6 +13,7 @@ from mesh.membership.observers import observers_of
 from mesh.node.config import profile
 from mesh.node.node import Node
 from mesh.sim.fleet import Fleet, FleetOptions
+from mesh.sim.host import Host
 from mesh.sim.network import Conditions, Network
 from mesh.sim.world import Observed, World, host_address
 from tests.sim.scripted_node import Stage
@@ -27,6 +28,12 @@ def mesh_of(count: int, *, seed: int = 1, delay_s: float = 0.001) -> World:
     world.run_for(3.0)
     assert of_kind(world, EventKind.DEAD) == []
     return world
+
+
+def fall(world: World, host: Host, *, power: bool = True) -> None:
+    """Let a node end, and its guardian with it: nobody is left to vouch for its end."""
+    host.letters = ()
+    world.crash(host, power=power)
 
 
 def of_kind(world: World, kind: EventKind) -> list[Observed]:
@@ -74,7 +81,7 @@ def test_crash_amid_a_storm_of_forged_refusals_is_known_at_once() -> None:
     world = mesh_of(8)
     forge(world, 100.0, 2.0, seed=5)
     at_s = world.loop.now_s
-    world.crash(world.hosts[3])
+    fall(world, world.hosts[3])
     world.run_for(1.0)
     deaths = of_kind(world, EventKind.DEAD)
     assert len(deaths) == 7
@@ -85,7 +92,7 @@ def test_crash_amid_a_storm_of_forged_refusals_is_known_at_once() -> None:
 def test_refused_ping_makes_a_crash_known_a_round_trip_sooner() -> None:
     world = mesh_of(8, delay_s=0.05)
     at_s = world.loop.now_s
-    world.crash(world.hosts[3])
+    fall(world, world.hosts[3])
     world.run_for(1.0)
     deaths = of_kind(world, EventKind.DEAD)
     assert len(deaths) == 7
@@ -98,7 +105,7 @@ def test_refused_ping_makes_a_crash_known_a_round_trip_sooner() -> None:
 def test_host_that_lost_power_and_is_up_again_without_its_node_crashed() -> None:
     world = mesh_of(8)
     victim = world.hosts[3]
-    world.crash(victim, power=False)
+    fall(world, victim, power=False)
     at_s = world.loop.now_s
     victim.is_powered = True
     world.run_for(30.0)
@@ -119,7 +126,7 @@ def test_only_a_host_that_runs_without_its_node_refuses(befalls: str, tells: boo
     if befalls == "pause":
         world.pause(target)
     else:
-        world.crash(target, power=befalls != "power")
+        fall(world, target, power=befalls != "power")
     if befalls == "cut back":
         stage.network.cut([1], [0])
     if befalls == "restart":
@@ -135,7 +142,7 @@ def test_only_a_host_that_runs_without_its_node_refuses(befalls: str, tells: boo
 def test_refusal_waits_for_a_paused_node_and_is_lost_on_its_next_session() -> None:
     stage = Stage(2)
     world = stage.world
-    world.crash(world.hosts[1])
+    fall(world, world.hosts[1])
     stage.act(0, SendDatagram(host_address(1), b"ping"))
     world.pause(world.hosts[0])
     world.run_for(1.0)
@@ -144,7 +151,7 @@ def test_refusal_waits_for_a_paused_node_and_is_lost_on_its_next_session() -> No
     assert len(stage.nodes[0].of_kind("line")) == 1
     stage.act(0, SendDatagram(host_address(1), b"ping"))
     world.run_for(0.015)  # it has been refused by now
-    world.crash(world.hosts[0])
+    fall(world, world.hosts[0])
     world.boot(world.hosts[0])
     world.run_for(1.0)
     assert stage.nodes[2].of_kind("line") == []
@@ -156,7 +163,7 @@ def test_what_a_dying_node_had_not_read_is_refused_to_nobody() -> None:
     world.pause(world.hosts[1])
     stage.act(0, SendDatagram(host_address(1), b"ping"))
     world.run_for(1.0)
-    world.crash(world.hosts[1])
+    fall(world, world.hosts[1])
     world.run_for(1.0)
     assert stage.nodes[0].of_kind("line") == []
 

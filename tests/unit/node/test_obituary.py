@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mesh.core.effects import Effect, Letter, Stop, WriteObituary
 from mesh.core.ids import NodeId
 from mesh.membership.identity import INCARNATION_MAX
+from mesh.membership.profile import local
 from mesh.node.commands import Leave
 from mesh.node.node import Node
 from mesh.node.obituary import READERS_MAX, WRITTEN_BURST, WRITTEN_S
@@ -78,6 +81,11 @@ def test_voters_are_told_though_they_are_neither_observers_nor_first() -> None:
 
 def test_a_node_that_knows_nobody_writes_none() -> None:
     assert written(Node.start(Node(started().config, seed=1), NOW)) == []
+
+
+def test_where_silence_alone_is_to_tell_of_a_death_none_is_written() -> None:
+    plain = replace(local(), lifeguard=replace(local().lifeguard, has_lifelines=False))
+    assert meet(started(swim=plain), 2, 3) == []
 
 
 def test_nothing_is_written_while_nothing_changes() -> None:
