@@ -6,13 +6,14 @@ import os
 import signal
 import socket
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mesh.core.address import Address
-from mesh.core.ids import MeshId, NodeId, id_of
+from mesh.core.ids import MeshId, NodeId
 from mesh.fleet.clearing import wait_until
 from mesh.fleet.fleet import Fleet, NodeProcess
 from mesh.guardian.process import look
@@ -29,6 +30,14 @@ KNOWN_S = 1.0
 SIZE = 4
 
 
+def keeps_lifelines(node: NodeProcess) -> bool | None:
+    return node.call("status")["lifelines"]["kept"] == SIZE - 1 or None
+
+
+def seals_with(node: NodeProcess, key: str) -> bool | None:
+    return keys_of(node)[0] == key or None
+
+
 def start_fleet(fleet: Fleet, *words: str) -> list[NodeProcess]:
     """Start a few nodes and wait until each keeps a lifeline of each other."""
     nodes = []
@@ -38,7 +47,7 @@ def start_fleet(fleet: Fleet, *words: str) -> list[NodeProcess]:
     fleet.wait_whole(60.0)
     for node in nodes:
         wait_until(
-            lambda node=node: node.call("status")["lifelines"]["kept"] == SIZE - 1 or None,
+            partial(keeps_lifelines, node),
             NOTICE_S,
             lambda: AssertionError("each keeps a lifeline of each other"),
         )
@@ -167,9 +176,9 @@ def test_a_stale_obituary_says_nothing_of_the_next_session(fleet: Fleet) -> None
     after = wait_known(witness, victim.name, "alive")
     assert after["boot"] > before["boot"]
     status = witness.call("status")
-    node_id = NodeId(id_of(before["node_id"]))
+    node_id = NodeId(int(before["node_id"], 16))
     stale = Dead(node_id, before["boot"], INCARNATION_MAX, Cause.ENDED, node_id)
-    packet = encode_packet(MeshId(id_of(status["mesh_id"])), node_id, [encode_message(stale)])
+    packet = encode_packet(MeshId(int(status["mesh_id"], 16)), node_id, [encode_message(stale)])
     refuted = victim.call("status")["incarnation"]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as guardian:
         for node in nodes:
@@ -189,11 +198,12 @@ def test_after_a_change_of_keys_the_obituary_opens_still(fleet: Fleet, tmp_path:
     nodes = start_sealed(fleet, tmp_path)
     victim, *others = reversed(nodes)
     assert mesh_key(nodes[0], "add").returncode == 0
-    new = next(key for key in keys_of(nodes[0]) if key not in keys_of(nodes[0])[:1])
+    old, new = keys_of(nodes[0])
+    assert old != new
     assert mesh_key(nodes[0], "use", new).returncode == 0
     for node in nodes:
         wait_until(
-            lambda node=node: keys_of(node)[0] == new or None,
+            partial(seals_with, node, new),
             NOTICE_S,
             lambda: AssertionError("all seal with the new key"),
         )
