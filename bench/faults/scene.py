@@ -5,6 +5,7 @@ start ─► submit (several clients, several nodes) ─► fault, heal, fault, 
 
 from __future__ import annotations
 
+import json
 import random
 import secrets
 import shutil
@@ -245,6 +246,8 @@ def _play(fault: Fault, scene: Scene) -> Verdict:
     ended = time.monotonic()
     scene.tail.read()
     write_told(scene.acks, over, scene.tail.starts)
+    odd = [task for task in over if task["state"] != "done" or len(task["attempts"]) > 1]
+    (scene.place / "tasks.json").write_text(json.dumps(odd, indent=1))
     report = judge(scene.log, scene.acks, is_extra_wrong=fault.is_extra_wrong)
     return Verdict(
         fault=fault.name,

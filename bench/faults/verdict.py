@@ -58,8 +58,9 @@ class Verdict:
 
     @property
     def is_good(self) -> bool:
-        """Say whether nothing is wrong."""
-        return not any(self.counts.values()) and not self.unsettled
+        """Say whether nothing is wrong: none of these tasks fails by itself, and nobody cancels one."""
+        ends = sum(count for state, count in self.told.items() if state != "done")
+        return not any(self.counts.values()) and not self.unsettled and not ends
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON shape."""
@@ -85,7 +86,7 @@ class Verdict:
             if count and kind not in told
         ]
         if failed := {state: n for state, n in self.told.items() if state != "done"}:
-            parts.append(f"told {failed}")
+            parts.append(f"TOLD {failed}")
         if self.unsettled:
             parts.append(f"UNSETTLED {len(self.unsettled)}")
         return "  ".join(parts)
