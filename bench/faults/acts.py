@@ -7,6 +7,7 @@
     stop_voter       the same for a voter
     stop_steward     the same for the node that is first voter of every task
     stop_tree        guardian, node and work stand still together, as a host that is frozen; then go on together
+    stop_all         SIGSTOP of every node at once, past all leases; their guardians freeze and kill the work
     power_cut        SIGKILL of every process of every node; all start again
     host_cut         a host's packets are dropped, both ways
     one_way_cut      what a host sends is dropped; it hears all
@@ -145,6 +146,16 @@ def _stop_tree(scene: Scene) -> None:
         _stop(scene, scene.stage.tree(victim))
 
     _each(scene, scene.voter_or_other, act)
+
+
+def _stop_all(scene: Scene) -> None:
+    for _ in scene.rounds():
+        if not scene.wait_busy():
+            return
+        scene.applied += 1
+        _stop(scene, [scene.stage.node(name).pid for name in scene.stage.running()])
+        scene.stage.wait_whole()
+        scene.hold(REST_S)
 
 
 def _power_cut(scene: Scene) -> None:
@@ -374,6 +385,7 @@ _ALL: Final = (
     Fault(name="stop_voter", play=_stop_voter),
     Fault(name="stop_steward", play=_stop_steward, choose=_choose_steward),
     Fault(name="stop_tree", play=_stop_tree),
+    Fault(name="stop_all", play=_stop_all),
     Fault(name="power_cut", play=_power_cut),
     Fault(name="host_cut", play=_host_cut, is_apart=True),
     Fault(name="one_way_cut", play=_one_way_cut, is_apart=True),

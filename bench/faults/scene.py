@@ -21,7 +21,15 @@ from typing import Any, Final
 from bench.faults.client import Pace, submit_all
 from bench.faults.stage import Stage
 from bench.faults.tail import Tail
-from bench.faults.verdict import SHOWN_MAX, Verdict, acknowledged, judge, settle, write_told
+from bench.faults.verdict import (
+    SHOWN_MAX,
+    Verdict,
+    acknowledged,
+    is_dead_letter,
+    judge,
+    settle,
+    write_told,
+)
 from mesh.core.ids import NodeId
 from mesh.errors import MeshError
 from mesh.fleet.clearing import wait_until
@@ -259,6 +267,7 @@ def _play(fault: Fault, scene: Scene) -> Verdict:
         causes=report["extra_runs"]["causes"],
         unsettled=tuple(left),
         told=report["told"],
+        dead_letters=sum(map(is_dead_letter, over)),
         seconds=round(ended - begun, 1),
         settled_s=round(ended - healed, 1),
         violations=tuple(report["violations"][:SHOWN_MAX]),

@@ -25,6 +25,9 @@ from tests.process.recorder import append
 
 CHECKER: Final = Path(__file__).parents[2] / "tests" / "process" / "checker.py"
 TERMINAL: Final = frozenset({"done", "failed", "cancelled"})
+LOSSES: Final = 3
+"""So many in a row make a dead letter."""
+
 ASKERS: Final = 4
 SHOWN_MAX: Final = 20
 _ANSWER_S: Final = 10.0
@@ -50,6 +53,9 @@ class Verdict:
     """Acknowledged, and the mesh did not say in time that they are over."""
 
     told: dict[str, int] = field(default_factory=dict)
+    dead_letters: int = 0
+    """Failed, for each took too many owners with it: so the mesh says, and its attempts agree."""
+
     seconds: float = 0.0
     settled_s: float = 0.0
     """From the last heal, or the last acknowledgement, until all had ended."""
@@ -59,8 +65,9 @@ class Verdict:
     @property
     def is_good(self) -> bool:
         """Say whether nothing is wrong: none of these tasks fails by itself, and nobody cancels one."""
-        ends = sum(count for state, count in self.told.items() if state != "done")
-        return not any(self.counts.values()) and not self.unsettled and not ends
+        odd = sum(count for state, count in self.told.items() if state != "done")
+        is_explained = odd == self.dead_letters
+        return not any(self.counts.values()) and not self.unsettled and is_explained
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON shape."""
@@ -85,8 +92,12 @@ class Verdict:
             for kind, count in counts.items()
             if count and kind not in told
         ]
-        if failed := {state: n for state, n in self.told.items() if state != "done"}:
-            parts.append(f"TOLD {failed}")
+        if self.dead_letters:
+            parts.append(f"dead letters {self.dead_letters}")
+        if not self.is_good and (
+            odd := {state: n for state, n in self.told.items() if state != "done"}
+        ):
+            parts.append(f"TOLD {odd}")
         if self.unsettled:
             parts.append(f"UNSETTLED {len(self.unsettled)}")
         return "  ".join(parts)
@@ -154,6 +165,13 @@ def write_told(acks: Path, tasks: Iterable[dict[str, Any]], starts: Iterable[Sta
                 cause = attempt["cause"]
                 append(acks, kind="attempt", task=task["id"], token=token, cause=cause)
         append(acks, kind="told", task=task["id"], state=task["state"])
+
+
+def is_dead_letter(task: dict[str, Any]) -> bool:
+    """Say whether a task failed since its last attempts were all lost without a verdict."""
+    last = task["attempts"][-LOSSES:]
+    is_lost = [attempt["exit_code"] is None for attempt in last]
+    return bool(task["state"] == "failed" and len(last) == LOSSES and all(is_lost))
 
 
 def judge(log: Path, acks: Path, *, is_extra_wrong: bool) -> dict[str, Any]:

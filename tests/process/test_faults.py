@@ -14,7 +14,7 @@ from bench.faults.__main__ import main, missing, parse
 from bench.faults.acts import FAULTS
 from bench.faults.scene import Size, run
 from bench.faults.tail import Tail
-from bench.faults.verdict import Verdict, acknowledged, judge, write_told
+from bench.faults.verdict import Verdict, acknowledged, is_dead_letter, judge, write_told
 from tests.process.planted_log import TOKEN, Story
 
 SMALL = Size(
@@ -133,6 +133,14 @@ def test_a_verdict_tells_every_kind_of_violation(tmp_path: Path) -> None:
     assert "extra runs 1 (lapse 1)" in line
     assert "UNSETTLED 1" in line
     assert str(TOKEN + 2) in str(report["violations"])
+
+
+def test_a_task_that_failed_is_a_dead_letter_only_if_its_last_attempts_were_lost() -> None:
+    lost, killed = {"exit_code": None}, {"exit_code": 137}
+    assert is_dead_letter({"state": "failed", "attempts": [lost, lost, lost]})
+    assert not is_dead_letter({"state": "failed", "attempts": [lost, lost, killed]})
+    assert not is_dead_letter({"state": "failed", "attempts": [lost, lost]})
+    assert not is_dead_letter({"state": "done", "attempts": [lost, lost, lost]})
 
 
 def test_faults_are_named_and_unknown_ones_refused(capsys: pytest.CaptureFixture[str]) -> None:
