@@ -74,6 +74,8 @@ class Holdings:
         self._is_muted = bool(self._numbers.get(MUTED))
         self._now = float("-inf")
         self._note_at: float | None = None
+        self._due: float | None = None  # when something is due, while `_is_due_known`
+        self._is_due_known = False
         self._has_noted = False
 
     def _build(self, now: float) -> None:
@@ -124,12 +126,18 @@ class Holdings:
             claim_for_s=config.leases.doubt_s,
             now=now,
         )
-        self.take_watch = self._tasks.take_watch
 
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` has something to do, or None."""
-        dues = (self._note_at, self._tasks.next_timeout())
-        return min((due for due in dues if due is not None), default=None)
+        # Asked after every input of the node, most of which are none of ours.
+        if not self._is_due_known:
+            self._due, self._is_due_known = self._next_due(), True
+        return self._due
+
+    def take_watch(self, watcher_id: int) -> tuple[list[tuple[int, bytes]], dict[str, Any] | None]:
+        """Take what there is for whoever follows a task; see `Tasks.take_watch`."""
+        self._is_due_known = False
+        return self._tasks.take_watch(watcher_id)
 
     @property
     def used(self) -> int:
@@ -168,5 +176,10 @@ class Holdings:
 
     def check_invariants(self) -> None:
         """Raise AssertionError if the machines contradict themselves or each other. O(tasks)."""
+        assert not self._is_due_known or self._due == self._next_due(), self._due
         if not self._is_muted:
             self._tasks.check_invariants(self._now)
+
+    def _next_due(self) -> float | None:
+        dues = (self._note_at, self._tasks.next_timeout())
+        return min((due for due in dues if due is not None), default=None)

@@ -135,6 +135,9 @@ class Work(Holdings):
 
     def handle_timeout(self, now: float) -> list[Outgoing]:
         """Do what is due; early, twice or late is harmless."""
+        due = self.next_timeout()
+        if due is None or now < due:
+            return []
         if self._note_at is not None and now >= self._note_at:
             self._note_at, self._has_noted = None, True
             members = [Member(one.node_id, one.boot, True) for one in self._view.members()]
@@ -145,7 +148,7 @@ class Work(Holdings):
 
     def _deliver(self, now: float, steps: list[Step]) -> list[Outgoing]:
         """Let the tasks hear of a later roster, and turn all that leaves into what the node sends and does."""
-        self._now = max(self._now, now)
+        self._now, self._is_due_known = max(self._now, now), False
         while self._desk.roster is not self._roster:
             self._roster = self._desk.roster
             assert self._roster is not None
