@@ -17,8 +17,9 @@ from typing import Any, TypeAlias
 
 from mesh.core.address import Address
 from mesh.core.events import Event
-from mesh.core.ids import MeshId, NodeId
+from mesh.core.ids import MeshId
 from mesh.core.known import KnownMember
+from mesh.core.letter import Letter
 from mesh.core.stored import StoredRecord
 
 
@@ -204,15 +205,6 @@ class ThawProcess:
     """Let a frozen run go on."""
 
     run_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class Letter:
-    """A datagram for one member alone, to be sent when this node cannot send any more."""
-
-    reader: NodeId
-    to: Address
-    data: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
-from mesh.core.effects import Letter, WriteObituary
+from mesh.core.effects import WriteObituary
 from mesh.core.ids import NodeId
+from mesh.core.letter import Letter
 from mesh.core.pace import Pace
 from mesh.membership.identity import INCARNATION_MAX
 from mesh.membership.swim import Swim

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from mesh.core.address import Address
-from mesh.core.effects import Letter, Remember
+from mesh.core.effects import Remember
 from mesh.core.ids import NodeId
+from mesh.core.letter import Letter
 from mesh.core.stored import Kept, StoredRecord
 from mesh.node.config import (
     LEASES,

@@ -339,17 +339,16 @@ class World:
                 self._note(host, Kind.RUN, effect)
             self.runs.carry_out(host, effect)
             return
+        if isinstance(effect, fx.LineEffect):
+            self._note(host, Kind.KEEP, effect)
+            self.lifelines.carry_out(host, effect)
+            return
         match effect:
             case fx.SendDatagram():
                 self._datagrams.send(host, effect)
             case fx.StartExchange():
                 self.trace.record(now_s, host.index, Kind.ASK, effect.data)
                 self._exchanges.start(host, effect)
-            case (
-                fx.OpenLifeline() | fx.CloseLifeline() | fx.KeepOpen() | fx.TryLine() | fx.HangUp()
-            ):
-                self._note(host, Kind.KEEP, effect)
-                self.lifelines.carry_out(host, effect)
             case fx.Emit():
                 self._emit(host, effect.event)
             case fx.Persist() | fx.Commit() | fx.Remember() | fx.WriteObituary():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mesh.core.address import Address
-from mesh.core.effects import Letter, WriteObituary
+from mesh.core.effects import WriteObituary
 from mesh.core.ids import NodeId
+from mesh.core.letter import Letter
 from mesh.runtime.bequest import Bequest
 from mesh.runtime.reach import Reach
 from mesh.runtime.sealing import NoSealing

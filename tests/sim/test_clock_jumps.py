@@ -81,7 +81,7 @@ class Stage:
         assert host.node is not None
         return host.node.view(host.clock.read(self.world.loop.now_s))
 
-    def ask(self, host: Host, command: GetTask | ListTasks) -> Any:  # noqa: ANN401 - JSON
+    def ask(self, host: Host, command: GetTask | ListTasks) -> Any:  # noqa: ANN401 - a task as JSON has it
         """Return what a node answers."""
         answered = len(self.world.answers)
         self.world.command(host, command)

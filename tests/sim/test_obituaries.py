@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.core.effects import Letter
 from mesh.core.events import EventKind
+from mesh.core.letter import Letter
 from mesh.node.commands import Leave
 from mesh.node.config import profile
 from mesh.node.node import Node

@@ -23,7 +23,7 @@ def test_node_without_seeds_founds_and_stores_the_mesh_id() -> None:
     pump = Pump()
     host = pump.add(1)
     assert host.swim.phase == "member"
-    assert host.persisted == [{"mesh_id": host.swim.identity.mesh_id}]
+    assert host.persisted == [{"mesh_id": host.swim.identity.mesh_id, "founder": 1}]
     assert [event.kind for event in host.events] == [EventKind.FOUND]
 
 

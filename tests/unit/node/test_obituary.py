@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from mesh.core.effects import Effect, Letter, Stop, WriteObituary
+from mesh.core.effects import Effect, Stop, WriteObituary
 from mesh.core.ids import NodeId
+from mesh.core.letter import Letter
 from mesh.membership.identity import INCARNATION_MAX
 from mesh.membership.profile import local
 from mesh.node.commands import Leave
