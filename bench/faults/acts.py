@@ -10,7 +10,7 @@
     stop_all         SIGSTOP of every node at once, past all leases; their guardians freeze and kill the work
     power_cut        SIGKILL of every process of every node; all start again
     host_cut         a host's packets are dropped, both ways
-    one_way_cut      what a host sends is dropped; it hears all
+    one_way_cut      what a host sends is dropped, and it hears all; the next time the other way round
     reject           a host's packets are refused aloud, as by a firewall: connections are reset
     loss             every fifth packet that reaches any host is dropped
     full_disk        a voter's disk is full, for a while
@@ -191,7 +191,11 @@ def _host_cut(scene: Scene) -> None:
 
 
 def _one_way_cut(scene: Scene) -> None:
-    _each(scene, scene.voter_or_other, _ruled("-A OUTPUT -o eth0 -j DROP", seconds=CUT_S))
+    def act(scene: Scene, victim: str) -> None:
+        mute, deaf = "-A OUTPUT -o eth0 -j DROP", "-A INPUT -i eth0 -j DROP"
+        _ruled(mute if scene.applied % 2 else deaf, seconds=CUT_S)(scene, victim)
+
+    _each(scene, scene.voter_or_other, act)
 
 
 def _reject(scene: Scene) -> None:
