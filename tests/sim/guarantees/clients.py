@@ -32,7 +32,10 @@ from mesh.wire.work_messages import Spec
 from tests.sim.tasks.executor import SHORT_OF_PROCESSES, TERM_S_MAX
 from tests.sim.tasks.judge import Judge
 
-LONGEST_RUN_S: Final = 3.0
+LONGEST_RUN_S: Final = 6.0
+"""Most take far less; but what outlasts a lease is what a cut or a pause can make lapse."""
+
+LONG_RUNS: Final = 0.3
 RETRIES: Final = 3
 WAITED_S: Final = 6.0
 
@@ -50,8 +53,9 @@ class Work:
         if rng.random() < SHORT_OF_PROCESSES:
             return Behaviour(0.0, 126, error="no process could be had", is_host_fault=True)
         fails = rng.random() < self.failing.get(command.env["MESH_TASK_ID"], 0.0)
+        is_long = rng.random() < LONG_RUNS
         return Behaviour(
-            rng.uniform(0.02, LONGEST_RUN_S) * rng.random(),
+            rng.uniform(2.0, LONGEST_RUN_S) if is_long else rng.uniform(0.02, 3.0) * rng.random(),
             3 if fails else 0,
             ((1, b"worked\n"),) if rng.random() < 0.5 else (),
             term_s=rng.uniform(0.01, TERM_S_MAX),
