@@ -1,27 +1,24 @@
 """The faults, one row each: what is done while tasks run, for how long, and how it is mended.
 
-    kill_node        SIGKILL of a node; its guardian lives, clears its work away and says so
-    kill_guardian    SIGKILL of a guardian; its node must kill its work and end
-    kill_both        both at once
-    stop_owner       SIGSTOP of a node that runs tasks, past its lease; SIGCONT
-    stop_voter       the same for a voter
-    stop_steward     the same for the node that is first voter of every task
-    stop_tree        guardian, node and work stand still together, as a host that is frozen; then go on together
-    stop_all         SIGSTOP of every node at once, past all leases; their guardians freeze and kill the work
-    power_cut        SIGKILL of every process of every node; all start again
-    host_cut         a host's packets are dropped, both ways
-    one_way_cut      what a host sends is dropped, and it hears all; the next time the other way round
-    reject           a host's packets are refused aloud, as by a firewall: connections are reset
-    loss             every fifth packet that reaches any host is dropped
-    full_disk        a voter's disk is full, for a while
-    rolled_back      a voter's store is replaced by an older one, as a backup that is played back; then another voter
-                     is stopped
-    join_leave       members come, leave, and come back
-    rolling_restart  every node in turn is told to end, and starts again
-    client_dies      clients are killed while they submit; others submit the same again
-    same_key_twice   every task is submitted by two clients at once, under one id
-
-Victims are drawn from those that run tasks, by turns among the voters and the others.
+kill_node        SIGKILL of a node; its guardian lives, clears its work away and says so
+kill_guardian    SIGKILL of a guardian; its node must kill its work and end
+kill_both        both at once
+stop_owner       SIGSTOP of a node that runs tasks, past its lease; SIGCONT
+stop_voter       the same for a voter
+stop_steward     the same for the node that is first voter of every task
+stop_tree        guardian, node and work stand still together, as a host that is frozen; then go on together
+stop_all         SIGSTOP of every node at once, past all leases; their guardians freeze and kill the work
+power_cut        SIGKILL of every process of every node; all start again
+host_cut         a host's packets are dropped, both ways
+one_way_cut      what a host sends is dropped, and it hears all; the next time the other way round
+reject           a host's packets are refused aloud, as by a firewall: connections are reset
+loss             every fifth packet that reaches any host is dropped
+full_disk        a voter's disk is full, for a while
+rolled_back      a voter's store is replaced by an older one, as from a backup; then another voter is stopped
+join_leave       members come, leave, and come back
+rolling_restart  every node in turn is told to end, and starts again
+client_dies      clients are killed while they submit; others submit the same again
+same_key_twice   every task is submitted by two clients at once, under one id
 """
 
 from __future__ import annotations
@@ -34,11 +31,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from bench.faults.client import Pace, submit_all
+from bench.faults.cuts import host_cut, loss, one_way_cut, reject
+from bench.faults.rounds import REST_S, each
 from bench.faults.scene import Fault, Scene
 from bench.faults.stage import Stage
 from mesh.errors import MeshError
@@ -49,30 +48,9 @@ from mesh.runtime.datadir import STORE_NAME
 PAST_LEASE_S: Final = 6.0
 """Owner 2 s, voter 3 s, grace 0.5 s: by then another has it, and for long enough to be seen."""
 
-CUT_S: Final = 8.0
-REJECT_S: Final = 60.0
-LOSS_S: Final = 20.0
 FULL_S: Final = 5.0
 DISK_MIB: Final = 12
-REST_S: Final = 1.0
 CLIENT_LIFE_S: Final = 1.5
-_TCP_REFUSED: Final = "-p tcp -j REJECT --reject-with tcp-reset"
-_UDP_REFUSED: Final = "-p udp -j REJECT --reject-with icmp-port-unreachable"
-
-Act = Callable[[Scene, str], None]
-
-
-def _each(scene: Scene, among: Callable[[int], Sequence[str]], act: Act) -> None:
-    """Apply an act to a victim that is busy, let all find together again, and so on with the next."""
-    for number in scene.rounds():
-        victim = scene.victim(among(number))
-        if victim is None:
-            return
-        scene.applied += 1
-        act(scene, victim)
-        scene.stage.wait_whole()
-        scene.hold(REST_S)
-
 
 # Processes that end, or stand still.
 
@@ -81,14 +59,14 @@ def _kill_node(scene: Scene) -> None:
     def act(scene: Scene, victim: str) -> None:
         _kill(scene, victim, [scene.stage.node(victim).pid])
 
-    _each(scene, scene.voter_or_other, act)
+    each(scene, scene.voter_or_other, act)
 
 
 def _kill_guardian(scene: Scene) -> None:
     def act(scene: Scene, victim: str) -> None:
         _kill(scene, victim, [scene.stage.node(victim).outer_pid])
 
-    _each(scene, scene.voter_or_other, act)
+    each(scene, scene.voter_or_other, act)
 
 
 def _kill_both(scene: Scene) -> None:
@@ -96,7 +74,7 @@ def _kill_both(scene: Scene) -> None:
         node = scene.stage.node(victim)
         _kill(scene, victim, [node.outer_pid, node.pid])
 
-    _each(scene, scene.voter_or_other, act)
+    each(scene, scene.voter_or_other, act)
 
 
 def _kill(scene: Scene, victim: str, pids: Sequence[int]) -> None:
@@ -120,11 +98,11 @@ def _stop_node(scene: Scene, victim: str) -> None:
 
 
 def _stop_owner(scene: Scene) -> None:
-    _each(scene, lambda _: scene.stage.running(), _stop_node)
+    each(scene, lambda _: scene.stage.running(), _stop_node)
 
 
 def _stop_voter(scene: Scene) -> None:
-    _each(scene, lambda _: scene.stage.voters(), _stop_node)
+    each(scene, lambda _: scene.stage.voters(), _stop_node)
 
 
 def _choose_steward(scene: Scene) -> None:
@@ -145,7 +123,7 @@ def _stop_tree(scene: Scene) -> None:
     def act(scene: Scene, victim: str) -> None:
         _stop(scene, scene.stage.tree(victim))
 
-    _each(scene, scene.voter_or_other, act)
+    each(scene, scene.voter_or_other, act)
 
 
 def _stop_all(scene: Scene) -> None:
@@ -169,63 +147,6 @@ def _power_cut(scene: Scene) -> None:
             scene.stage.launch(name)
         scene.stage.wait_whole()
         scene.hold(REST_S)
-
-
-# The network.
-
-
-def _ruled(*rules: str, seconds: float) -> Act:
-    def act(scene: Scene, victim: str) -> None:
-        scene.stage.rule(victim, *rules)
-        try:
-            scene.hold(seconds)
-        finally:
-            scene.stage.unrule(victim)
-
-    return act
-
-
-def _host_cut(scene: Scene) -> None:
-    act = _ruled("-A INPUT -i eth0 -j DROP", "-A OUTPUT -o eth0 -j DROP", seconds=CUT_S)
-    _each(scene, scene.voter_or_other, act)
-
-
-def _one_way_cut(scene: Scene) -> None:
-    def act(scene: Scene, victim: str) -> None:
-        mute, deaf = "-A OUTPUT -o eth0 -j DROP", "-A INPUT -i eth0 -j DROP"
-        _ruled(mute if scene.applied % 2 else deaf, seconds=CUT_S)(scene, victim)
-
-    _each(scene, scene.voter_or_other, act)
-
-
-def _reject(scene: Scene) -> None:
-    rules = [
-        f"-A {chain} {way} eth0 {what}"
-        for chain, way in (("INPUT", "-i"), ("OUTPUT", "-o"))
-        for what in (_TCP_REFUSED, _UDP_REFUSED)
-    ]
-    victim = scene.victim(scene.stage.voters())
-    if victim is not None:
-        scene.applied += 1
-        _ruled(*rules, seconds=REJECT_S)(scene, victim)
-        scene.stage.wait_whole()
-
-
-def _loss(scene: Scene) -> None:
-    if not scene.wait_busy():
-        return
-    scene.applied += 1
-    names = scene.stage.running()
-    for name in names:
-        scene.stage.rule(
-            name, "-A INPUT -i eth0 -m statistic --mode random --probability 0.2 -j DROP"
-        )
-    try:
-        scene.hold(LOSS_S)
-    finally:
-        for name in names:
-            scene.stage.unrule(name)
-    scene.stage.wait_whole()
 
 
 # Disks.
@@ -381,25 +302,27 @@ def _wait_for_all(scene: Scene) -> None:
         time.sleep(0.2)
 
 
-_ALL: Final = (
-    Fault(name="kill_node", play=_kill_node),
-    Fault(name="kill_guardian", play=_kill_guardian),
-    Fault(name="kill_both", play=_kill_both),
-    Fault(name="stop_owner", play=_stop_owner),
-    Fault(name="stop_voter", play=_stop_voter),
-    Fault(name="stop_steward", play=_stop_steward, choose=_choose_steward),
-    Fault(name="stop_tree", play=_stop_tree),
-    Fault(name="stop_all", play=_stop_all),
-    Fault(name="power_cut", play=_power_cut),
-    Fault(name="host_cut", play=_host_cut, is_apart=True),
-    Fault(name="one_way_cut", play=_one_way_cut, is_apart=True),
-    Fault(name="reject", play=_reject, is_apart=True),
-    Fault(name="loss", play=_loss, is_apart=True),
-    Fault(name="full_disk", play=_full_disk, prepare=_mount_founder, needs_root=True),
-    Fault(name="rolled_back", play=_rolled_back),
-    Fault(name="join_leave", play=_join_leave, spare=3),
-    Fault(name="rolling_restart", play=_rolling_restart),
-    Fault(name="client_dies", play=_client_dies),
-    Fault(name="same_key_twice", play=_wait_for_all, copies=2, is_extra_wrong=True),
-)
-FAULTS: Final = {fault.name: fault for fault in _ALL}
+FAULTS: Final = {
+    fault.name: fault
+    for fault in (
+        Fault(name="kill_node", play=_kill_node),
+        Fault(name="kill_guardian", play=_kill_guardian),
+        Fault(name="kill_both", play=_kill_both),
+        Fault(name="stop_owner", play=_stop_owner),
+        Fault(name="stop_voter", play=_stop_voter),
+        Fault(name="stop_steward", play=_stop_steward, choose=_choose_steward),
+        Fault(name="stop_tree", play=_stop_tree),
+        Fault(name="stop_all", play=_stop_all),
+        Fault(name="power_cut", play=_power_cut),
+        Fault(name="host_cut", play=host_cut, is_apart=True),
+        Fault(name="one_way_cut", play=one_way_cut, is_apart=True),
+        Fault(name="reject", play=reject, is_apart=True),
+        Fault(name="loss", play=loss, is_apart=True),
+        Fault(name="full_disk", play=_full_disk, prepare=_mount_founder, needs_root=True),
+        Fault(name="rolled_back", play=_rolled_back),
+        Fault(name="join_leave", play=_join_leave, spare=3),
+        Fault(name="rolling_restart", play=_rolling_restart),
+        Fault(name="client_dies", play=_client_dies),
+        Fault(name="same_key_twice", play=_wait_for_all, copies=2, is_extra_wrong=True),
+    )
+}

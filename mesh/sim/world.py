@@ -300,8 +300,7 @@ class World:
             return
         name, port = split_host_port(seed)
         numeric = numeric_host(name)
-        found = (Address(numeric, port),) if numeric else self.names.get(name, ())
-        what = seed, found
+        what = seed, (Address(numeric, port),) if numeric else self.names.get(name, ())
         self._take(host, Kind.RESOLVED, what, lambda node, now: node.handle_resolved(now, *what))
 
     def _on_deadline(self, host: Host, now: float) -> None:
@@ -312,9 +311,8 @@ class World:
         self._carry_out(host, node.handle_timeout(now))
 
     def _empty_inbox(self, host: Host) -> None:
-        waiting = list(host.inbox)
+        waiting, host.datagrams_waiting = list(host.inbox), 0
         host.inbox.clear()
-        host.datagrams_waiting = 0
         for action, argument in waiting:
             action(argument)
 

@@ -2,77 +2,17 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
 import pytest
 
 from mesh.core.address import Address
-from mesh.core.ids import MeshId, NodeId
-from mesh.seal.datagrams import HEADER, NUMBER_MAX, SEAL_BYTES_MAX, DatagramSeal
+from mesh.core.ids import MeshId
+from mesh.seal.datagrams import HEADER, NUMBER_MAX, SEAL_BYTES_MAX
 from mesh.seal.freshness import CHALLENGE_S, HELD_PER_PEER_MAX, HELD_S
-from mesh.seal.key import Key
 from mesh.seal.ring import KeyRing, ring_of
 from mesh.wire.packet import DATAGRAM_BYTES_MAX, PACKET_BYTES_MAX, encode_packet
-
-KEY, OTHER = Key(b"k" * 32), Key(b"o" * 32)
-MESH = MeshId(7)
-
-
-class Peer:
-    """A seal with an address; `sent` is what it put on the wire, `got` what it let in."""
-
-    def __init__(
-        self, number: int, *, ring: KeyRing | None = None, mesh_id: MeshId = MESH, boot: int = 0
-    ) -> None:
-        self.node_id = NodeId(number)
-        self.address = Address("127.0.0.1", 1000 + number)
-        self.ring = ring or ring_of([KEY])
-        self.mesh_id = mesh_id
-        self.seal = DatagramSeal(
-            ring=self.ring,
-            node_id=self.node_id,
-            mesh_id=lambda: self.mesh_id,
-            entropy=random.Random(f"{number}/{boot}").randbytes,
-            answer=self.answer,
-        )
-        self.got: list[bytes] = []
-        self.asked: list[Address] = []
-
-    def answer(self, source: Address, packet: bytes) -> bytes:
-        if not packet.endswith(b"ping"):
-            return b""
-        self.asked.append(source)
-        return encode_packet(self.mesh_id, self.node_id, (b"ack",))
-
-    def says(self, now: float, to: Peer, text: bytes) -> bytes:
-        packet = encode_packet(self.mesh_id, self.node_id, (text,))
-        return self.seal.seal(now, to.address, packet)
-
-    def hears(self, now: float, other: Peer, data: bytes) -> list[bytes]:
-        """Take a datagram; return what it sends in answer."""
-        packets, replies = self.seal.open(now, other.address, data)
-        self.got += [packet[18:] for packet in packets]
-        assert all(to == other.address for to, _ in replies)
-        return [reply for _, reply in replies]
-
-
-def talk(now: float, a: Peer, b: Peer, text: bytes) -> int:
-    """Let `a` say something to `b` and all answers pass; return how many datagrams that took."""
-    queue, count = [(a, b, a.says(now, b, text))], 0
-    while queue:
-        sender, receiver, data = queue.pop(0)
-        count += 1
-        queue += [(receiver, sender, reply) for reply in receiver.hears(now, sender, data)]
-        assert count < 10
-    return count
-
-
-def acquainted() -> tuple[Peer, Peer]:
-    a, b = Peer(1), Peer(2)
-    talk(0.0, a, b, b"hello")
-    talk(0.0, b, a, b"hello")
-    return a, b
+from tests.unit.seal.sealed_peers import KEY, MESH, OTHER, Peer, acquainted, talk
 
 
 def test_news_on_first_contact_counts_after_one_round_trip() -> None:
@@ -352,78 +292,3 @@ def test_flood_of_unproven_datagrams_is_answered_at_a_bounded_pace() -> None:
         a.address = Address("127.0.0.2", port)
         from_everywhere += len(b.hears(0.0, a, a.says(0.0, b, b"news")))
     assert 900 <= from_everywhere <= 1_000
-
-
-def last_word(a: Peer, b: Peer, text: bytes) -> bytes:
-    return a.seal.seal_ahead(b.node_id, encode_packet(a.mesh_id, a.node_id, (text,)))
-
-
-@pytest.mark.parametrize("sent", [0, 1, 1_000])
-def test_what_was_sealed_ahead_counts_once_however_much_was_sent_since_and_from_anywhere(
-    sent: int,
-) -> None:
-    a, b = acquainted()
-    ahead = last_word(a, b, b"over")
-    for _ in range(sent):
-        b.hears(1.0, a, a.says(1.0, b, b"news"))
-    stranger, before = Peer(99), len(b.got)
-    for _ in range(3):
-        b.hears(1_000.0, stranger, ahead)
-    assert b.got[before:] == [b"over"]
-    assert b.seal.counters["dropped_replayed"] == 2
-
-
-def test_nothing_that_was_sent_before_counts_after_what_was_sealed_ahead() -> None:
-    a, b = acquainted()
-    ahead, late = last_word(a, b, b"over"), a.says(1.0, b, b"late")
-    b.hears(1.0, a, ahead)
-    b.hears(1.0, a, late)
-    assert b.got[-1] == b"over"
-
-
-def test_what_was_sealed_ahead_opens_for_one_alone() -> None:
-    a, b = acquainted()
-    c = Peer(3)
-    talk(0.0, a, c, b"hello")
-    c.hears(1.0, a, last_word(a, b, b"over"))
-    assert b"over" not in c.got
-    assert c.seal.counters["dropped_unopened"] == 1
-
-
-def test_what_was_sealed_ahead_does_not_count_in_a_later_session_of_its_reader() -> None:
-    a, b = acquainted()
-    ahead = last_word(a, b, b"over")
-    b_again = Peer(2, boot=1)
-    b_again.hears(1.0, a, ahead)
-    assert b_again.got == []
-
-
-def test_no_number_is_used_twice_by_what_is_sealed_now_and_ahead() -> None:
-    a, b = acquainted()
-    a.seal._number = NUMBER_MAX - 10
-    heads = []
-    for _ in range(30):
-        heads += [a.says(1.0, b, b"now")[10:22], last_word(a, b, b"ahead")[10:22]]
-    assert len(set(heads)) == len(heads)
-
-
-def test_what_is_sealed_ahead_is_bound_to_the_key_and_the_session() -> None:
-    a, b = acquainted()
-    era = a.seal.era
-    a.says(1.0, b, b"news")
-    last_word(a, b, b"over")
-    assert a.seal.era == era
-    a.seal._number = NUMBER_MAX
-    a.says(1.0, b, b"news")
-    assert a.seal.era != era
-    era = a.seal.era
-    a.ring.add(OTHER)
-    a.ring.use(OTHER.key_id)
-    assert a.seal.era != era
-    last_word(a, b, b"over")
-    b.ring.add(OTHER)
-    for challenge in b.hears(2.0, a, a.says(2.0, b, b"again")):
-        for proof in a.hears(2.0, b, challenge):
-            b.hears(2.0, a, proof)
-    b.hears(2.0, a, last_word(a, b, b"over"))
-    assert b.got[-1] == b"over"

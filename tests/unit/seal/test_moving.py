@@ -6,7 +6,7 @@ import random
 
 from mesh.core.address import Address
 from mesh.seal.freshness import PEERS_MAX, UNANSWERED_MAX, Freshness
-from tests.unit.seal.test_datagrams import Peer, acquainted, talk
+from tests.unit.seal.sealed_peers import Peer, acquainted, talk
 
 
 def moved_at_once() -> tuple[Peer, Peer]:
