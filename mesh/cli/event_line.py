@@ -21,6 +21,7 @@ _SAW: Final = {
 _TASK: Final = {
     "leased": "runs on {node}",
     "ready": "was lost on {node}, and is ready again",
+    "scheduled": "failed on {node}, and is tried again later",
     "done": "done on {node}",
     "failed": "failed on {node}",
     "cancelled": "cancelled on {node}",

@@ -38,7 +38,7 @@ from mesh.tasks.submitting import Retrying, Submitting
 from mesh.tasks.talk import ASK, Reply, Talk
 from mesh.tasks.waiting import Getting, Waiting
 from mesh.wire.register_messages import Standing, Value
-from mesh.wire.task_messages import CancelAnswer, Notice
+from mesh.wire.task_messages import CancelAnswer, Notice, TaskState
 
 __all__ = ["ASK", "Asking"]
 
@@ -108,9 +108,9 @@ class Asking:
         talk = self._talks.get(number)
         return [] if talk is None else self._after(talk, talk.on_outcome(now, part, done.outcome))
 
-    def handle_changed(self, key: bytes, record: Record) -> None:
-        """Note what this voter holds of a register now."""
-        self._listing.changed(key, record)
+    def handle_changed(self, key: bytes, record: Record) -> TaskState | None:
+        """Note what this voter holds of a register now; return where its task was, None: not known here."""
+        return self._listing.changed(key, record)
 
     def handle_timeout(self, now: float) -> list[Step]:
         """Do what is due; early, twice or late is harmless."""

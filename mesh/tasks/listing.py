@@ -35,10 +35,10 @@ class Listing:
         for state in self._states.values():
             self._counts[state] += 1
 
-    def changed(self, key: bytes, record: Record) -> None:
-        """Note what is held of a register now; NOTHING: it was purged."""
+    def changed(self, key: bytes, record: Record) -> TaskState | None:
+        """Note what is held of a register now (NOTHING: it was purged); return where the task was, if that is known."""
         if not is_task_key(key):
-            return
+            return None
         before = self._states.get(key)
         state = None
         if record.value is not None:
@@ -53,6 +53,7 @@ class Listing:
         else:
             self._states[key] = state
             self._counts[state] += 1
+        return before
 
     def counts(self) -> dict[str, int]:
         """Return how many tasks are in each state."""

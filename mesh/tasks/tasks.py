@@ -38,6 +38,7 @@ from mesh.tasks.means import Means
 from mesh.tasks.noticing import Noticing
 from mesh.tasks.output import HeldOutput
 from mesh.tasks.steward import Steward
+from mesh.tasks.telling import told
 from mesh.wire import task_messages as wire
 from mesh.wire.records import Card
 from mesh.wire.register_messages import Renewed
@@ -295,8 +296,9 @@ class Tasks:
                 return self._claiming.handle_event(now, event)
             case Changed():
                 self._steward.handle_changed(now, event.key, event.record)
-                self._asking.handle_changed(event.key, event.record)
-                return list(self._noticing.changed(event.key, event.record))
+                before = self._asking.handle_changed(event.key, event.record)
+                steps: list[Step] = list(told(event.key, before, event.record))
+                return steps + list(self._noticing.changed(event.key, event.record))
             case Commit() | Post():
                 raise LocalProtocolError("what is stored or sent is no event")
 
