@@ -146,7 +146,7 @@ class Steward:
             self._watch(now, key, entry)
         else:
             due = max(now, head.not_before - self._unix_offset_s)
-            self._wait(now, key, entry, due + place * self._config.stagger_s)
+            self._wait(now, key, entry, due + self._stagger_s(entry))
 
     def end(self, now: float, node_id: NodeId, boot: int) -> None:
         """Take that a session is proved over; the desk has been told before. O(its leases)."""
@@ -313,17 +313,18 @@ class Steward:
         return AttemptCause.CRASH if is_proved else AttemptCause.LAPSE
 
     def _watch(self, now: float, key: bytes, entry: Entry) -> None:
-        """Wait until the lease is over, or let the task wait for the next one to run it.
-
-        Then voters ahead that seem alive are waited for: not one that is gone, perhaps with what it ran.
-        """
+        """Wait until the lease is over, or let the task wait for the next one to run it."""
         remaining_s = self._desk.voter.remaining_s(now, key)
         if remaining_s is not None:
             entry.phase = Phase.LEASED
             self._timers.set(key, now + remaining_s)
         else:
-            ahead = sum(self._view.get(voter) is not None for voter in entry.lane.key.ahead)
-            self._wait(now, key, entry, now + ahead * self._config.stagger_s)
+            self._wait(now, key, entry, now + self._stagger_s(entry))
+
+    def _stagger_s(self, entry: Entry) -> float:
+        """Return how long the voters ahead have to offer it first: those that seem alive, for the others will not."""
+        ahead = sum(self._view.get(voter) is not None for voter in entry.lane.key.ahead)
+        return ahead * self._config.stagger_s
 
     def _wait(self, now: float, key: bytes, entry: Entry, until: float) -> None:
         if until > now:

@@ -31,16 +31,22 @@ def test_ready_task_is_offered_to_its_home_at_once() -> None:
 
 
 def test_second_voter_offers_after_a_stagger_if_it_sees_no_claim() -> None:
-    world = Stewarded(member(P), place=1)
+    world = Stewarded(member(P), member(SECOND, 0), place=1)
     world.hold("t", new(task_id="t"))
     world.wait(CONFIG.stagger_s - 0.01)
     assert not world.offers
-    world.wait(0.02)
+    world.wait(0.02 + CONFIG.offer_retry_s)
+    assert len(world.take()) == 1
+
+
+def test_second_voter_of_one_that_is_gone_offers_at_once() -> None:
+    world = Stewarded(member(P), place=1)
+    world.hold("t", new(task_id="t"))
     assert world.take() == [(P, "t")]
 
 
 def test_second_voter_offers_nothing_that_was_claimed_meanwhile() -> None:
-    world = Stewarded(member(P), place=1)
+    world = Stewarded(member(P), member(SECOND, 0), place=1)
     ready = new(task_id="t")
     world.hold("t", ready)
     world.hold("t", claimed(ready))
