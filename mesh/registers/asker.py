@@ -149,14 +149,18 @@ class Asker:
         timeout_s: float,
         *,
         as_owner: bool = False,
+        above: int = 0,
     ) -> list[Asked]:
         """Change a register: `change` gets what a majority reports, and returns what to write, or None.
 
         `as_owner`: this session's own lease is not in its way, and is given up by asking. Only who claims may.
+        `above`: the number of a ballot that was heard of, which the first one tries to exceed.
         """
         deadline = now + timeout_s
         question = _Question(tag, key, _Kind.PROPOSE, change, deadline, reads=False)
         question.boot = self._boot if as_owner else NOBODY
+        if self._numbers.can_follow(above):
+            question.above = above
         return self._begin(now, question)
 
     def create(

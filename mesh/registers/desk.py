@@ -149,6 +149,7 @@ class Desk(Holder):
         timeout_s: float,
         *,
         as_owner: bool = False,
+        above: int = 0,
     ) -> None:
         """Change a register: `change` gets what a majority reports, and returns what to write, or None.
 
@@ -156,9 +157,13 @@ class Desk(Holder):
         Refused where another's lease lives or `change` returned None, or as Late.
 
         `as_owner` is for claims: a lease that this session has, perhaps without knowing, is not in its way, and
-        is given up. Any other question leaves it alone, as it does everybody's.
+        is given up. Any other question leaves it alone, as it does everybody's. `above` is the number of a ballot
+        that was heard of: a first one below it would be outbid.
         """
-        self._ask(now, self._asker.propose(now, key, change, tag, timeout_s, as_owner=as_owner))
+        asked = self._asker.propose(
+            now, key, change, tag, timeout_s, as_owner=as_owner, above=above
+        )
+        self._ask(now, asked)
         self._finish(now)
 
     def read(self, now: float, key: bytes, tag: Hashable, timeout_s: float) -> None:

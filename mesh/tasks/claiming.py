@@ -215,12 +215,15 @@ class Claiming:
             if run.stage is Stage.CLAIMING:
                 run.senders[sender] = offer.attempt
                 decline = Decline.NONE
+            elif run.stage is Stage.SETTLING and (offer.ballot, offer.seq) == (run.token, run.seq):
+                # What came of it is known there before it is here: it is nobody's any more.
+                decline = self._judge(sender, key, offer) or Decline.BUSY
             else:
                 is_sure = run.stage is Stage.SETTLING or run.hold is Hold.SURE
                 decline = Decline.TAKEN if is_sure else Decline.UNSURE
-            return [self._answer(sender, offer.task_id, offer.attempt, decline)]
-        decline = self._judge(sender, key, offer)
-        if decline is not Decline.NONE:
+        else:
+            decline = self._judge(sender, key, offer)
+        if run is not None or decline is not Decline.NONE:
             answer = self._answer(sender, offer.task_id, offer.attempt, decline)
             if decline is Decline.BUSY:
                 self._intake.note(sender)
@@ -234,6 +237,7 @@ class Claiming:
         )
         senders = {sender: offer.attempt}
         run = Run(self._last_run_id, key, offer.task_id, offer.needs, claim, now, senders)
+        run.offered = offer.ballot
         self._runs[key] = run
         self._keys[run.run_id] = key
         self._intake.take(sender, offer)
@@ -266,7 +270,9 @@ class Claiming:
     def _ask(self, now: float, run: Run) -> None:
         tag = (CLAIM, run.run_id)
         timeout_s = self._config.claim_timeout_s
-        self._desk.propose(now, run.key, run.claim, tag, timeout_s, as_owner=True)
+        self._desk.propose(
+            now, run.key, run.claim, tag, timeout_s, as_owner=True, above=run.offered.n
+        )
 
     def _on_granted(self, now: float, run: Run, chosen: Chosen) -> list[Step]:
         run.token, run.stage = chosen.ballot, Stage.UNSURE

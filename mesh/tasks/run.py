@@ -86,6 +86,9 @@ class Run:
     senders: dict[NodeId, int]
     """Who offered it, and as which attempt; they hear of it if the claim comes to nothing."""
 
+    offered: Ballot = NO_BALLOT
+    """What its voter held when it offered it."""
+
     stage: Stage = Stage.CLAIMING
     hold: Hold = Hold.DOUBT
     token: Ballot = NO_BALLOT

@@ -116,8 +116,6 @@ class Steward:
         self._ended: dict[NodeId, int] = {}
         """The latest session of each node that is proved to be over."""
 
-        self._is_stopped = False
-
     def __len__(self) -> int:
         return len(self._tasks)
 
@@ -215,7 +213,7 @@ class Steward:
     def offer_ready(self, now: float) -> list[Step]:
         """Offer whatever may find a slot."""
         steps: list[Step] = []
-        while not self._is_stopped:
+        while True:
             picked = self._queue.take_offer(now, self._wants)
             if picked is None:
                 break
@@ -234,20 +232,14 @@ class Steward:
                 self._queue.note_answer(entry.lane, entry.asked, Decline.BUSY, 0)
                 self._wait_on(now, key, entry)
         steps: list[Step] = []
-        if not self._is_stopped:
-            for task, member in self._queue.take_retries(now, self._wants):
-                steps += self._offer(now, task, member)
+        for task, member in self._queue.take_retries(now, self._wants):
+            steps += self._offer(now, task, member)
         return steps
 
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` has something to do."""
-        retry_at = None if self._is_stopped else self._queue.next_timeout()
-        dues = (self._timers.next_deadline(), retry_at)
+        dues = (self._timers.next_deadline(), self._queue.next_timeout())
         return min((due for due in dues if due is not None), default=None)
-
-    def stop(self) -> None:
-        """Offer nothing more."""
-        self._is_stopped = True
 
     def waits_for(self, key: bytes) -> str:
         """Say in one sentence what a task waits for, as this voter sees it; "": it does not know."""

@@ -198,11 +198,10 @@ class Tasks:
         return min((due for due in dues if due is not None), default=None)
 
     def drain(self, now: float, until: float) -> list[Outgoing]:
-        """Offer and take nothing more; what runs may end until then, and is let go after that, for others to run.
+        """Take nothing more, but go on offering to others; what runs may end until then, and is let go after that, for others to run.
 
         All is said once `used` is 0.
         """
-        self._steward.stop()
         return self._carry_out(now, self._claiming.drain(now, until))
 
     def view(self) -> dict[str, Any]:

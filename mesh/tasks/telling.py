@@ -19,8 +19,8 @@ from mesh.wire.task_messages import TaskState
 def told(key: bytes, before: TaskState | None, record: Record) -> list[Emit]:
     """Return the event of a record that is durable now; `before`: where the task was, as this voter knew it."""
     value = record.value
-    if value is None or not is_task_key(key):
-        return []
+    if value is None or not is_task_key(key) or record.promised != record.ballot:
+        return []  # somebody was promised it, and what it holds was told before
     if value.standing is Standing.LEASED and record.seq:
         return []  # its owner has written under the token that it has; that it runs was told
     if value.standing is Standing.FINAL and before is not None and before.is_terminal:

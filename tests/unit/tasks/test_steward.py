@@ -307,20 +307,3 @@ def test_what_a_task_waits_for_is_said_in_words() -> None:
     world.answer(OWN, "t", Decline.BUSY)
     assert world.steward.waits_for(b"task/t") == "a free slot: n1 is busy"
     assert world.steward.waits_for(b"task/other") == ""
-
-
-def test_steward_that_was_stopped_wakes_for_no_offer() -> None:
-    world = Stewarded(member(P, 0), member(SECOND), place=1)
-    world.hold("t", new(task_id="t"))
-    world.wait(CONFIG.stagger_s + CONFIG.offer_retry_s * 2)
-    assert world.offers
-    world.hold("u", new(task_id="u"))
-    world.wait(CONFIG.stagger_s + 0.01)
-    world.steward.stop()
-    for _ in range(20):
-        due = world.steward.next_timeout()
-        if due is None:
-            break
-        world.wait(max(0.0, due - world.now))
-        after = world.steward.next_timeout()
-        assert after is None or after > world.now

@@ -1,5 +1,7 @@
 """The face: whole ways of tasks through nodes side by side, and what it does with what makes no sense."""
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +24,7 @@ from mesh.wire.task_messages import (
     TaskState,
 )
 from mesh.wire.work_messages import SlotsFree
-from tests.unit.tasks.crew import TIMES, A, B, C, Crew
+from tests.unit.tasks.crew import TIMES, VOTERS, A, B, C, Crew
 
 P, Q = NodeId(8), NodeId(9)
 
@@ -209,3 +211,39 @@ def test_offers_of_what_does_not_exist_come_to_nothing() -> None:
     crew.wait(5)
     assert crew.nodes[P].tasks.used == 0
     assert not crew.nodes[P].starts()
+
+
+@pytest.mark.parametrize("steward", VOTERS)
+def test_what_a_draining_node_lets_go_runs_elsewhere_at_once_whoever_offers_it(
+    steward: NodeId,
+) -> None:
+    crew = Crew({A: 1, P: 1})
+    names = (f"t{n}" for n in itertools.count())
+    of = next(
+        name for name in names if crew.nodes[A].desk.seats(task_key(name)).voters[0] == steward
+    )
+    crew.submit(of)
+    runs = {own: crew.nodes[own].starts() for own in (A, P)}
+    ((owner, (run,)),) = ((own, started) for own, started in runs.items() if started)
+    crew.do(crew.nodes[owner], lambda tasks, now: tasks.drain(now, now))
+    crew.exit(owner, run.run_id, 143)
+    crew.wait(0.05)
+    (again,) = crew.nodes[P if owner == A else A].starts()
+    assert again.env["MESH_ATTEMPT"] == "2"
+
+
+def test_a_draining_node_offers_to_others_what_it_lets_go_itself() -> None:
+    crew = Crew({A: 1, B: 1})
+    for name in (f"t{n}" for n in itertools.count()):
+        if crew.nodes[A].desk.seats(task_key(name)).voters[0] != A:
+            continue
+        crew.submit(name)
+        if runs := crew.nodes[A].starts():
+            break
+        (elsewhere,) = crew.nodes[B].starts()
+        crew.exit(B, elsewhere.run_id)
+    crew.do(crew.nodes[A], lambda tasks, now: tasks.drain(now, now))
+    crew.exit(A, runs[0].run_id, 143)
+    crew.wait(0.05)
+    (again,) = crew.nodes[B].starts()
+    assert again.env["MESH_ATTEMPT"] == "2"
