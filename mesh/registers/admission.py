@@ -28,17 +28,17 @@ class Pace:
 
 def local() -> Pace:
     """Return the pace of the profile `local`."""
-    return Pace(stand_s=2, ask_s=2)
+    return Pace(stand_s=2, ask_s=60)
 
 
 def lan() -> Pace:
     """Return the pace of the profile `lan`."""
-    return Pace(stand_s=60, ask_s=10)
+    return Pace(stand_s=60, ask_s=300)
 
 
 def wan() -> Pace:
     """Return the pace of the profile `wan`."""
-    return Pace(stand_s=60, ask_s=30)
+    return Pace(stand_s=60, ask_s=600)
 
 
 class Member(NamedTuple):

@@ -81,17 +81,17 @@ assert RETAIN_S > 10 * MESSAGE_LIFE_S
 
 def local() -> UpkeepTimes:
     """Return the times of the profile `local`."""
-    return UpkeepTimes(compare_s=2, settle_s=2)
+    return UpkeepTimes(compare_s=20, settle_s=2)
 
 
 def lan() -> UpkeepTimes:
     """Return the times of the profile `lan`."""
-    return UpkeepTimes(compare_s=10, settle_s=10)
+    return UpkeepTimes(compare_s=60, settle_s=10)
 
 
 def wan() -> UpkeepTimes:
     """Return the times of the profile `wan`."""
-    return UpkeepTimes(compare_s=30, settle_s=30)
+    return UpkeepTimes(compare_s=120, settle_s=30)
 
 
 Expires: TypeAlias = Callable[[bytes, Record], float | None]

@@ -53,7 +53,7 @@ def test_a_mesh_through_a_bad_network_meets_misses_the_dead_and_accuses_nobody()
         *survivors, victim = fleet.nodes.values()
         witnesses = [Witness(node) for node in survivors]
         time.sleep(QUIET_S)
-        killed_ns = victim.kill()
+        killed_ns = victim.kill(guardian=True)  # whose obituary would pass by the bad network
         for witness in witnesses:
             found = witness.wait_event("dead", victim.name, killed_ns, NOTICE_TIMEOUT_S)
             assert found, f"{witness.name} did not notice: {witness.events()}"

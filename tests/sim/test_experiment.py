@@ -60,7 +60,8 @@ def test_views_are_right_again_and_nobody_healthy_was_accused(fault: str) -> Non
 
 
 def test_an_idle_member_sends_one_probe_and_one_ack_a_period() -> None:
-    packets_s = measured("none").packets_s
+    # Long enough that the first seconds, in which three come to vote, count for little.
+    packets_s = run_sim(NODES, "none", 1, profile="local", duration_s=20.0).packets_s
     assert packets_s is not None
     assert packets_s == pytest.approx(2 / SWIM.probe_interval_s, rel=0.1)
 
