@@ -38,7 +38,7 @@ from mesh.core.ballot import NO_BALLOT, Ballot
 from mesh.core.ids import NodeId
 from mesh.registers.leases import LeaseTimes
 from mesh.registers.record import NOTHING, Record
-from mesh.registers.roster import ROSTERS
+from mesh.registers.roster import ROSTERS, may_hold
 from mesh.wire.register_messages import (
     Accept,
     Accepted,
@@ -169,6 +169,8 @@ class Voter:
         record = self.record(key)
         if (ballot, seq) <= (record.ballot, record.seq) or ballot < record.promised:
             return []
+        if not may_hold(key, value):
+            return []
         filled = Record(max(record.promised, ballot), ballot, seq, value)
         if record.ballot != ballot or not filled.is_leased:
             self._armed.pop(key, None)
@@ -281,6 +283,8 @@ class Voter:
         key, ballot, seq = request.key, request.ballot, request.seq
         if request.epoch != self.epoch or (seq == 0 and ballot.epoch != self.epoch):
             return [WrongEpoch(key, ballot, self.epoch)]
+        if not may_hold(key, request.value):
+            return []
         record = self.record(key)
         if not self._may_accept(record, ballot, seq):
             return [Outbid(key, ballot, self._promised(record, ballot))]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mesh.core.ballot import BALLOT_BYTES
+from mesh.core.ballot import BALLOT_BYTES, Ballot
 from mesh.core.effects import Answer, Commit, GuardProcess, ReadOutput, StartProcess
 from mesh.core.ids import NO_MESH
 from mesh.core.process import ProcessExit, ProcessOutput
@@ -14,8 +14,10 @@ from mesh.core.stored import Kept, StoredRecord
 from mesh.errors import DecodeError
 from mesh.node.config import Metadata
 from mesh.node.node import Node
+from mesh.registers.roster import proposing
 from mesh.tasks.commands import GetTask, Submit, WaitFor
 from mesh.wire.records import Cause
+from mesh.wire.register_messages import Accept, Standing, Value
 from mesh.wire.roster_messages import Roster
 from mesh.wire.swim_messages import Alive, Dead, Left
 from tests.unit.membership.pump import address, card_bytes, node_id
@@ -175,6 +177,29 @@ def test_later_roster_in_a_message_is_followed_and_an_older_one_is_not() -> None
     tell(node, 2, Roster(3, (node_id(4),)))
     assert registers(node)["epoch"] == 4
     assert registers(node)["voters"] == ["host-2", "host-3", "host-4"]
+
+
+@pytest.mark.parametrize("key", [b"\0roster/0", b"\0roster/1"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        Value(Standing.FINAL, b"no roster"),
+        Value(Standing.OPEN, b""),
+        proposing(Roster(7, (node_id(2),)))(None),
+    ],
+)
+def test_what_a_member_writes_where_rosters_are_kept_bars_no_later_session(
+    key: bytes, value: Value
+) -> None:
+    node, disk = Node(config(is_founder=True), seed=1), Disk()
+    carry_out(node, node.start(NOW), NOW, disk)
+    accept = Accept(key, 1, Ballot(0, 1, 5, node_id(2)), 0, value)
+    said = from_host(2, Alive(card_bytes(2)), accept)
+    carry_out(node, node.handle_datagram(NOW, address(2), said), NOW, disk)
+    again = Node(config(is_founder=True, boot=2), seed=1, kept=disk.kept())
+    carry_out(again, again.start(NOW))
+    assert registers(again)["voters"] == ["host-1"]
+    assert (registers(again)["epoch"], registers(again)["votes"]) == (1, True)
 
 
 # How leases end.

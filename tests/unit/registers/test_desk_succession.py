@@ -34,7 +34,9 @@ class Taking:
         result, roster = self._installation.result, self._installation.roster
         if before is None and result is not None:
             moves += [Install(roster.epoch, result), Adopt(roster), (B, roster)]
-            moves += [Propose(successor_key(roster.epoch), proposing(roster), 5)]
+            moves += [
+                Propose(successor_key(roster.epoch), proposing(Roster(roster.epoch + 1, (Q,))), 5)
+            ]
         return moves
 
     def proposed(self, now: float, outcome: Outcome) -> Iterable[Move]:
@@ -66,7 +68,7 @@ def test_a_new_voter_takes_over_what_the_epoch_before_held() -> None:
     assert desks.wait(0.0)[Q] == []  # what it asked for its succession is said to that alone
     (outcome,) = taking.outcomes
     assert isinstance(outcome, Chosen)
-    assert chosen_roster(outcome.value) == later
+    assert chosen_roster(outcome.value) == Roster(later.epoch + 1, (Q,))
     assert any(isinstance(message, Accepted) for message in taking.heard)
     assert new.roster == later
     assert (new.voter.epoch, new.voter.sealed) == (EPOCH + 1, EPOCH)

@@ -10,7 +10,7 @@ from mesh.registers.outbox import PURGED, Changed, Commit, Post
 from mesh.registers.proposal import Chosen
 from mesh.registers.record import NOTHING, Record
 from mesh.registers.retention import DROPPED_S, GIVE_UP_S
-from mesh.registers.roster import successor_key
+from mesh.registers.roster import proposing, successor_key
 from mesh.registers.upkeep import CERTAIN_S, UpkeepTimes
 from mesh.wire.register_messages import Prepare, Value
 from mesh.wire.repair_messages import PURGE_MAX, Item, Lack, Purge, Purged, Ship, Stage
@@ -70,9 +70,11 @@ def test_what_is_not_final_never_goes() -> None:
 
 def test_rosters_never_go() -> None:
     desks = Keepers(expires=at_once)
-    desks.put(successor_key(1), FINAL)
+    roster = proposing(Roster(2, VOTERS))(None)
+    assert roster is not None
+    desks.put(successor_key(1), roster)
     desks.wait(3 * PURGED_S)
-    assert desks.held(successor_key(1)) == [FINAL] * 3
+    assert desks.held(successor_key(1)) == [roster] * 3
 
 
 @pytest.mark.parametrize("away", VOTERS)
