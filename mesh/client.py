@@ -10,6 +10,7 @@ import errno
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ REQUEST_BYTES_MAX: Final = 4 * 1024 * 1024
 ANSWER_BYTES_MAX: Final = 256 * 1024 * 1024
 _PATH_BYTES_MAX: Final = 100  # a socket's address holds 104 to 108, according to the system
 _READ_BYTES: Final = 65_536
+_QUEUE_PAUSE_S: Final = 0.02
 _ERRORS: Final = {"usage": ConfigError, "refused": CommandRefused}
 
 
@@ -201,7 +203,7 @@ class Client:
         try:
             sock.settimeout(self._timeout_s)
             with socket_address(self.data_dir) as address:
-                sock.connect(address)
+                self._queue_up(sock, address)
         except OSError as error:
             sock.close()
             if error.errno in {errno.EACCES, errno.EPERM}:
@@ -212,6 +214,19 @@ class Client:
                 reason = error.strerror or "it does not answer"
             raise self._unreachable(reason) from error
         return sock
+
+    def _queue_up(self, sock: socket.socket, address: str) -> None:
+        """Connect; where so many want to that the system takes no more into the queue, try again."""
+        give_up_at = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return sock.connect(address)
+            except BlockingIOError:
+                if time.monotonic() >= give_up_at:
+                    raise TimeoutError(
+                        errno.ETIMEDOUT, "too many others ask it at once; try again later"
+                    ) from None
+                time.sleep(_QUEUE_PAUSE_S)
 
     def _receive(self) -> bytes:
         sock = self._socket
