@@ -185,7 +185,7 @@ class Executor:
             self._hold(run, is_held=is_held)
 
     def stop(self, run_id: int, grace_s: float) -> None:
-        """End a run's process group: SIGTERM, and SIGKILL when `grace_s` is over. May be repeated."""
+        """End a run: SIGTERM to its group, and SIGKILL to all of it when `grace_s` is over. May be repeated."""
         run = self._runs.get(run_id)
         if run is None:
             return
@@ -240,7 +240,7 @@ class Executor:
         with trio.move_on_after(grace_s):
             await run.has_ended.wait()
             return
-        run.kill(signal.SIGKILL)
+        self._end(run)
 
     async def _run(self, run: _Run) -> None:
         """See a command through to its end, and report it. A bug on the way ends the command, not the node."""

@@ -169,6 +169,15 @@ async def test_a_frozen_run_that_is_to_end_is_killed_when_its_grace_is_over(unti
         assert a.end == ProcessExit(1, 137)
 
 
+async def test_grace_that_is_over_ends_who_has_left_the_group_too(until: Until) -> None:
+    async with alone() as a:
+        pids = await a.start(until, f"trap '' TERM; {LEAVES_ITS_GROUP}")
+        await until(lambda: os.getpgid(pids[1]) == pids[1])
+        a.do(StopProcess(1, SOON_S))
+        await until(a.has_ended)
+        await until(lambda: all(map(is_gone, pids)))
+
+
 async def test_deadlines_of_a_run_that_has_ended_touch_nobody(until: Until) -> None:
     async with alone() as a:
         await a.start(until, "echo $$", GuardProcess(1, a.now() + FAR_S, a.now() + FAR_S))
