@@ -1,4 +1,4 @@
-"""A voter whose data directory is set back to an older copy votes no more, in this session or any later one."""
+"""A voter whose data directory and clock are set back votes no more, in this session or any later one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def votes(host: Host) -> bool:
     return bool(host.node._work.describe(str)["votes"])
 
 
-def test_voter_whose_disk_was_set_back_votes_no_more_though_it_be_restarted() -> None:
+def test_voter_whose_disk_and_clock_were_set_back_votes_no_more_though_it_be_restarted() -> None:
     world = World(5, Node, Network(5, Conditions()), check=True)
     fleet = Fleet(world, profile("local"), FleetOptions(profile="local"))
     for _ in range(4):
