@@ -282,9 +282,8 @@ class Retention:
     def _finish(self, now: float, keys: list[bytes], n: int) -> list[UpkeepMove]:
         self.purged += len(keys)
         for key in keys:
-            self._put_back(
-                now, key
-            )  # no longer under way; it goes for good as soon as the voter has dropped it
+            # No longer under way; it goes for good as soon as the voter has dropped it.
+            self._put_back(now, key)
         return [Forget(tuple(keys), n)] if keys else []
 
     def _end(self, now: float, tag: int, batch: _Batch) -> None:

@@ -11,8 +11,10 @@
 
 What changes a record is returned as `Store` before the answer that depends on it: the answer leaves when
 the store is durable. So does every later answer, though it stores nothing itself: to a copy of what is being
-stored, or to a renewal of it, it would tell of a record that a crash may still undo. A refused claimant leaves nothing behind: else whoever asks and fails could keep an
-owner from renewing. A lease that ran out revives by a late renewal, as long as nobody was promised since.
+stored, or to a renewal of it, it would tell of a record that a crash may still undo.
+
+A refused claimant leaves nothing behind: else whoever asks and fails could keep an owner from renewing. A lease
+that ran out revives by a late renewal, as long as nobody was promised since.
 
 A voter that starts again arms every accepted lease in full: it cannot know how much of it was left.
 

@@ -45,9 +45,6 @@ class TasksConfig:
     tell_pause_s: float = 0.1
     """How long a voter that was told of a free slot has before the next one is told too."""
 
-    tail_bytes_max: int = 4_096
-    """The end of each stream that a task's result shows."""
-
     output_bytes_max: int = 1_048_576
     """Output held for one attempt that ran here; older output is dropped first."""
 

@@ -89,9 +89,8 @@ class Trail:
         self.pause_s = 0.0
         self.watched_until = 0.0
 
-        self._took_due = (
-            NEVER  # when to see whether a watcher has taken what it had to before it goes on
-        )
+        self._took_due = NEVER
+        """When to see whether a watcher has taken what it had to before it goes on."""
 
     @property
     def due(self) -> float | None:
