@@ -156,8 +156,12 @@ class Holdings:
         return running
 
     def view(self) -> dict[str, Any]:
-        """Return what this node votes on and runs, JSON-ready: `tasks` (newest first), `counts`, `running`."""
-        return {**self._tasks.view(), "tasks": self._tasks.newest(SHOWN_MAX)}
+        """Return how many tasks this node votes on by state, and what it runs, JSON-ready: `counts`, `running`."""
+        return self._tasks.view()
+
+    def newest(self) -> list[dict[str, Any]]:
+        """Return the newest tasks that this node votes on, in short JSON, newest first."""
+        return self._tasks.newest(SHOWN_MAX)
 
     @property
     def voters(self) -> tuple[NodeId, ...]:

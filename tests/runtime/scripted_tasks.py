@@ -75,7 +75,7 @@ class ScriptedNode:
     def view(self, now: float) -> View:
         node = {"name": "scripted", "counters": {}, "registers": {"votes": True, "voters": ["a"]}}
         member = {"name": "scripted", "node_id": "0" * 15 + "a", "state": "alive", "self": True}
-        return View(node, [member], [], {}, [])
+        return View(node, [member], list, {}, [])
 
     def start(self, now: float) -> list[fx.Effect]:
         return []

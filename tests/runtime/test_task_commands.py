@@ -63,7 +63,7 @@ class Node(ScriptedNode):
         return View(
             {"name": "n1", "counters": {}, "registers": {"votes": True, "voters": ["n1"]}},
             [{"name": "n1", "node_id": "a" * 16, "state": "alive", "self": True}],
-            [],
+            list,
             {"scheduled": 1, "ready": 1, "leased": 0},
             self.running,
         )
