@@ -51,10 +51,18 @@ def add_commands(commands: Commands) -> None:
         metavar="SEED",
         nargs="*",
         type=seed,
-        help="members to ask, as HOST or HOST:PORT; without any, this node founds a mesh",
+        help=(
+            "members to ask, as HOST or HOST:PORT; without any, this node returns to the mesh it was in, "
+            "or founds one"
+        ),
     )
     add_data(join)
-    join.add_argument("--name", metavar="NAME", default=None, help="default: the host's name")
+    join.add_argument(
+        "--name",
+        metavar="NAME",
+        default=None,
+        help="default: the host's name; where another member has it, the beginning of the node's id follows",
+    )
     _add_network(join)
     _add_offers(join)
     join.add_argument(
