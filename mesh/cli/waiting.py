@@ -15,7 +15,7 @@ from mesh.errors import MeshError
 from mesh.tasks.words import UNFINISHED
 
 PATIENCE_S: Final = 1.0
-_IN_A_MOMENT: Final = frozenset({"an answer", "its turn"})
+_IN_A_MOMENT: Final = frozenset({"an answer", "its turn", "being offered again, in a moment"})
 
 
 @contextmanager

@@ -174,6 +174,9 @@ class Holdings:
         return {
             "epoch": roster.epoch if roster is not None else 0,
             "voters": sorted(map(name_of, roster.voters)) if roster is not None else [],
+            "voters_alive": sum(self._view.get(one) is not None for one in roster.voters)
+            if roster is not None
+            else 0,
             "votes": bool(self._desk.voter.epoch) and not self._is_muted,
             "records": len(self._desk.voter),
         }

@@ -33,7 +33,7 @@ def local() -> Pace:
 
 def lan() -> Pace:
     """Return the pace of the profile `lan`."""
-    return Pace(stand_s=60, ask_s=300)
+    return Pace(stand_s=15, ask_s=300)
 
 
 def wan() -> Pace:

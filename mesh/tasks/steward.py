@@ -42,7 +42,7 @@ from mesh.tasks.form import peek
 from mesh.tasks.ready_queue import Lane, LaneKey, ReadyQueue
 from mesh.wire.register_messages import Owner, Standing
 from mesh.wire.roster_messages import Roster
-from mesh.wire.task_messages import AttemptCause, Decline, Offer, OfferAnswer
+from mesh.wire.task_messages import AttemptCause, Decline, Offer, OfferAnswer, TaskState
 from mesh.wire.work_messages import SlotsFree
 
 
@@ -146,13 +146,16 @@ class Steward:
             due = max(now, head.not_before - self._unix_offset_s)
             self._wait(now, key, entry, due + self._stagger_s(entry))
 
-    def end(self, now: float, node_id: NodeId, boot: int) -> None:
-        """Take that a session is proved over; the desk has been told before. O(its leases)."""
+    def end(self, now: float, node_id: NodeId, boot: int) -> list[bytes]:
+        """Take that a session is proved over, the desk being told before; return what it ran. O(its leases)."""
         self._ended[node_id] = max(boot, self._ended.get(node_id, 0))
+        lost = []
         for key in list(self._owned.get(node_id, ())):
             entry = self._tasks[key]
             if entry.phase is Phase.LEASED and entry.owner is not None and entry.owner.boot <= boot:
                 self._watch(now, key, entry)
+                lost.append(key)
+        return lost
 
     def adopt(self, now: float) -> None:
         """Look at everything anew: it may be other voters' now, and this node may vote on more. O(tasks)."""
@@ -249,7 +252,9 @@ class Steward:
         if entry.phase is Phase.LEASED:
             return "its run to end, or its lease"
         if entry.phase is Phase.WAITS:
-            return "its time"
+            head = _head_of(self._desk.voter.record(key))
+            is_scheduled = head is not None and head.state is TaskState.SCHEDULED
+            return "its time" if is_scheduled else "being offered again, in a moment"
         return "an answer" if entry.asked is not None else self._queue.waits_for(entry.lane)
 
     def check_invariants(self) -> None:

@@ -38,7 +38,7 @@ from mesh.tasks.means import Means
 from mesh.tasks.noticing import Noticing
 from mesh.tasks.output import HeldOutput
 from mesh.tasks.steward import Steward
-from mesh.tasks.telling import told
+from mesh.tasks.telling import lost, told
 from mesh.wire import task_messages as wire
 from mesh.wire.records import Card
 from mesh.wire.register_messages import Renewed
@@ -160,8 +160,8 @@ class Tasks:
     def end(self, now: float, node_id: NodeId, boot: int) -> list[Outgoing]:
         """Take the proof that a session of another node runs nothing any more: its leases are over at once."""
         self._desk.end(now, node_id, boot)
-        self._steward.end(now, node_id, boot)
-        return self._carry_out(now, [])
+        keys = self._steward.end(now, node_id, boot)
+        return self._carry_out(now, [e for key in keys for e in lost(self._desk.voter.record(key))])
 
     def adopt(self, now: float, roster: Roster) -> list[Outgoing]:
         """Take a later roster. O(tasks)."""

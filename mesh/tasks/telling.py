@@ -1,10 +1,12 @@
 """What becomes of tasks, as events: each voter tells what it sees, once it is durable there.
 
-Told is that a task runs, is ready again, or is over. That it was taken in is not: who submits knows, and
+Told is that a task runs, was lost with its node, is ready again, or is over. That it was taken in is not: who submits knows, and
 the list of tasks shows it. A mesh that takes in thousands a second says nothing of them until they run.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from mesh.core.effects import Emit
 from mesh.core.events import Event, EventKind
@@ -13,7 +15,7 @@ from mesh.registers.record import Record
 from mesh.tasks.body import Attempt, Body, is_task_key
 from mesh.tasks.form import of_value
 from mesh.wire.register_messages import Standing
-from mesh.wire.task_messages import TaskState
+from mesh.wire.task_messages import AttemptCause, TaskState
 
 
 def told(key: bytes, before: TaskState | None, record: Record) -> list[Emit]:
@@ -21,8 +23,8 @@ def told(key: bytes, before: TaskState | None, record: Record) -> list[Emit]:
     value = record.value
     if value is None or not is_task_key(key) or record.promised != record.ballot:
         return []  # somebody was promised it, and what it holds was told before
-    if value.standing is Standing.LEASED and record.seq:
-        return []  # its owner has written under the token that it has; that it runs was told
+    if value.standing is Standing.LEASED and (record.seq or before is None):
+        return []  # its owner wrote under the token that it has; or this voter was told of it by others
     if value.standing is Standing.FINAL and before is not None and before.is_terminal:
         return []
     if value.standing is Standing.OPEN and before in {None, TaskState.READY, TaskState.SCHEDULED}:
@@ -32,6 +34,20 @@ def told(key: bytes, before: TaskState | None, record: Record) -> list[Emit]:
     except DecodeError:
         return []  # of a later version: counted where it is listed
     return [Emit(_event(body))]
+
+
+def lost(record: Record) -> list[Emit]:
+    """Return the event of a task whose owner is proved to run it no more."""
+    if record.value is None:
+        return []
+    try:
+        body = of_value(record.value)
+    except DecodeError:
+        return []
+    event = _event(body)
+    return [
+        Emit(replace(event, state=TaskState.READY.word, cause=AttemptCause.CRASH.word, detail=""))
+    ]
 
 
 def _event(body: Body) -> Event:

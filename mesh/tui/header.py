@@ -28,10 +28,12 @@ from mesh.tui.palette import (
     HEALTH_MAX,
     HEALTH_OVERLOADED,
     MEMBER_MARKS,
+    RED,
     TITLE,
     YELLOW,
     health_style,
 )
+from mesh.tui.rows import NodeRow
 
 _SPARKS_HEIGHT: Final = 20
 _GRAPHS_HEIGHT: Final = 40
@@ -83,15 +85,26 @@ class Header:
             Segment(f"  {node.address}"),
         ]
         right = []
-        if node.voters == 2:
-            has_room = width > _ROOMY
-            right.append(Segment(f"2 voters{': they need each other' * has_room}  ", YELLOW))
+        if (said := self._voters(node, has_room=width > _ROOMY)) is not None:
+            right.append(said)
         if node.phase != "member":
             right.append(Segment(f"{node.phase}  ", YELLOW))
         if node.since:
             right.append(Segment(f"up {format_duration(self.board.at - node.since)}  ", DIM))
         right.append(Segment(f"v{node.version} " if node.version else "", DIM))
         return spread(left, right, width)
+
+    def _voters(self, node: NodeRow, *, has_room: bool) -> Segment | None:
+        """Return what is to be known of the voters, if they are fewer than tasks should rest on."""
+        alive, count = node.voters_alive, node.voters
+        if alive is not None and count and 2 * alive <= count:
+            stands = ": tasks stand still" if has_room else ""
+            return Segment(f"{alive} of {count} voters{stands}  ", RED)
+        if count == 2:
+            return Segment(f"2 voters{': they need each other' * has_room}  ", YELLOW)
+        if count == 1 and self.board.member_counts.get("alive", 0) > 1:
+            return Segment(f"1 voter{': all tasks rest on it' * has_room}  ", YELLOW)
+        return None
 
     def _state(self, width: int) -> Line:
         counts = self.board.member_counts

@@ -33,11 +33,15 @@ class NodeRow:
     """Lifeguard's health score: 0 is well, 8 the worst; None when the node does not tell."""
 
     voters: int
+    voters_alive: int | None
+    """None: it does not say."""
+
     """How many keep the mesh's records, as far as this node knows; 0: it knows of none."""
 
     @classmethod
     def read(cls, source: Json) -> NodeRow:
         """Make a row from a view's `node`."""
+        registers = mapping(source.get("registers"))
         return cls(
             name=text(source, "name"),
             address=text(source, "address"),
@@ -47,7 +51,8 @@ class NodeRow:
             since=number(source, "since"),
             pid=whole(source, "pid"),
             health=whole(source, "health"),
-            voters=len(listing(mapping(source.get("registers")).get("voters"))),
+            voters=len(listing(registers.get("voters"))),
+            voters_alive=whole(registers, "voters_alive") if "voters_alive" in registers else None,
         )
 
 

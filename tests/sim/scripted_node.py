@@ -80,7 +80,7 @@ class ScriptedNode:
         return self.deadline
 
     def view(self, now: float) -> View:
-        return View({}, [], [], {}, [])
+        return View({}, [], list, {}, [])
 
     def check_invariants(self) -> None:
         self.checks += 1

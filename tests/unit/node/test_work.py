@@ -96,7 +96,13 @@ def test_whoever_has_founded_a_mesh_votes_once_its_roster_is_durable() -> None:
     (commit,) = [effect for effect in effects if isinstance(effect, Commit)]
     assert commit.numbers["installed"] == 1
     carry_out(node, effects)
-    assert registers(node) == {"epoch": 1, "voters": ["host-1"], "votes": True, "records": 1}
+    assert registers(node) == {
+        "epoch": 1,
+        "voters": ["host-1"],
+        "voters_alive": 1,
+        "votes": True,
+        "records": 1,
+    }
     assert any(isinstance(effect, StartProcess) for effect in submit(node))
 
 
@@ -130,7 +136,13 @@ def test_founder_that_has_sealed_its_epoch_does_not_found_again() -> None:
     """Others vote since: what it kept of its own epoch is over."""
     node = Node(config(boot=2, is_founder=True), seed=1, kept=Kept((), {"sealed": 1}))
     carry_out(node, node.start(NOW))
-    assert registers(node) == {"epoch": 0, "voters": [], "votes": False, "records": 0}
+    assert registers(node) == {
+        "epoch": 0,
+        "voters": [],
+        "voters_alive": 0,
+        "votes": False,
+        "records": 0,
+    }
 
 
 def test_record_that_cannot_be_read_ends_the_session_before_it_begins() -> None:

@@ -50,7 +50,7 @@ def test_a_failure_that_is_tried_again_is_told_and_so_is_the_second_attempt() ->
     ]
 
 
-def test_an_attempt_whose_node_has_ended_is_told_by_the_next_one_and_its_cause() -> None:
+def test_an_attempt_whose_node_has_ended_is_told_and_so_is_the_next_one_with_its_cause() -> None:
     crew = Crew({P: 1, Q: 1})
     crew.submit("t")
     first = next(own for own in (P, Q) if crew.nodes[own].starts())
@@ -62,5 +62,18 @@ def test_an_attempt_whose_node_has_ended_is_told_by_the_next_one_and_its_cause()
     crew.wait(1.0)
     assert [(state, cause, node) for state, cause, node, _ in told(crew)] == [
         ("leased", "first", f"n{first}"),
+        ("ready", "crash", f"n{first}"),
         ("leased", "crash", f"n{17 - first}"),
     ]
+
+
+def test_a_task_that_is_lost_with_its_node_is_told_at_once_though_nobody_can_run_it() -> None:
+    crew = Crew({P: 1})
+    crew.submit("t")
+    assert crew.nodes[P].starts()
+    crew.away.add(P)
+    for node in crew.nodes.values():
+        node.view.drop(P)
+        crew.meet(node, P)
+    crew.prove(P)
+    assert told(crew)[-1] == ("ready", "crash", "n8", "")
