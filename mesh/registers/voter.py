@@ -191,12 +191,12 @@ class Voter:
 
     def seal(self, now: float, request: SealRequest) -> list[Step]:
         """Vote no more in an epoch that this node has installed, or tell what it held then."""
-        if request.epoch == self.epoch:
+        if self._votes_in(request.epoch):
             if isinstance(request, Fetch):
                 return []  # it has not sealed
             self.epoch, self.sealed = 0, request.epoch
             return [StoreEpoch(0, self.sealed), Sealed(request.epoch, len(self._records))]
-        if request.epoch == self.sealed:
+        if request.epoch == self.sealed > 0:
             # It may vote in the next by now: what it holds has only risen since, and is as good.
             if isinstance(request, Fetch):
                 return [self._page(now, request)]
@@ -266,9 +266,12 @@ class Voter:
 
     # Inside: each rule by itself, so that a test can break one alone.
 
+    def _votes_in(self, epoch: int) -> bool:
+        return 0 < epoch == self.epoch
+
     def _on_prepare(self, now: float, request: Prepare) -> list[Step]:
         key, ballot = request.key, request.ballot
-        if ballot.epoch != self.epoch:
+        if not self._votes_in(ballot.epoch):
             return [WrongEpoch(key, ballot, self.epoch)]
         record = self.record(key)
         if ballot <= record.promised or ballot <= record.ballot or self._is_of_old(ballot):
@@ -283,7 +286,7 @@ class Voter:
 
     def _on_accept(self, now: float, request: Accept) -> list[Step]:
         key, ballot, seq = request.key, request.ballot, request.seq
-        if request.epoch != self.epoch or (seq == 0 and ballot.epoch != self.epoch):
+        if not self._votes_in(request.epoch) or (seq == 0 and ballot.epoch != self.epoch):
             return [WrongEpoch(key, ballot, self.epoch)]
         if not may_hold(key, request.value):
             return []
@@ -333,7 +336,7 @@ class Voter:
     def _on_renew(self, now: float, request: Renew) -> Renewed:
         renewed: list[int] = []
         lost: list[tuple[int, Ballot]] = []
-        is_asked_here = request.epoch == self.epoch
+        is_asked_here = self._votes_in(request.epoch)
         for place, (key, token) in enumerate(request.leases if is_asked_here else ()):
             record = self.record(key)
             if self._may_renew(record, token):

@@ -17,8 +17,10 @@ from mesh.wire.register_messages import (
     Read,
     Renew,
     Renewed,
+    Request,
     WrongEpoch,
 )
+from mesh.wire.roster_messages import Fetch, Seal, SealRequest
 from tests.unit.registers.asked import (
     EPOCH,
     FINAL,
@@ -87,6 +89,29 @@ def test_a_voter_of_no_epoch_says_so() -> None:
 
 
 # Leases.
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [prepare(7, epoch=0), accept(7, FINAL, epoch=0, seq=1), renew(5, epoch=0)],
+)
+def test_a_voter_that_has_sealed_is_asked_nothing_in_epoch_0(asks: Request) -> None:
+    asked = leased_voter()
+    asked.seal(1, Seal(EPOCH))
+    before, left_s = asked.record(KEY), asked.remaining_s(2, KEY)
+    (answer,) = asked.handle(2, asks)
+    assert isinstance(answer, WrongEpoch | Renewed)
+    assert not isinstance(answer, Renewed) or not answer.renewed
+    assert (asked.record(KEY), asked.remaining_s(2, KEY)) == (before, left_s)
+
+
+@pytest.mark.parametrize("asks", [Seal(0), Fetch(0, b"")])
+def test_nobody_seals_epoch_0_for_what_is_sealed_stays_so(asks: SealRequest) -> None:
+    asked = voter()
+    assert asked.seal(0, asks) == []
+    asked.seal(0, Seal(EPOCH))
+    assert asked.seal(0, asks) == []
+    assert asked.sealed == EPOCH
 
 
 def test_while_anothers_lease_lives_nobody_is_promised_and_no_trace_is_left() -> None:
