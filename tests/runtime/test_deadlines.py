@@ -163,8 +163,11 @@ async def test_a_deadline_that_passed_while_the_host_slept_is_kept_soon_after(un
 
 async def test_a_frozen_run_that_is_to_end_is_killed_when_its_grace_is_over(until: Until) -> None:
     async with alone() as a:
-        await a.start(until, "echo $$; exec sleep 7001")
-        a.do(FreezeProcess(1), StopProcess(1, SOON_S))
+        (pid,) = await a.start(until, "echo $$; exec sleep 7001")
+        a.do(FreezeProcess(1))
+        # Of two signals that wait, the kernel takes SIGTERM first.
+        await until(lambda: is_stopped(pid))
+        a.do(StopProcess(1, SOON_S))
         await until(a.has_ended)
         assert a.end == ProcessExit(1, 137)
 
