@@ -159,7 +159,13 @@ class Node(Machines):
         messages = [one for one in packet.messages if type(one) in Work.MESSAGES]
         if not messages or not self._is_colleague(packet.sender):
             return []
-        return self._work.handle_messages(now, packet.sender, messages)
+        # The same packet may have said that this node's disk is old: then it is not to be answered by that.
+        outputs = self._heed_age(now)
+        return outputs + self._work.handle_messages(now, packet.sender, messages)
+
+    def _heed_age(self, now: float) -> list[Outgoing]:
+        """Mute the work if others remember later sessions than the data directory: it is a copy of long ago."""
+        return self._work.mute(now) if self.identity.card.boot != self.config.boot else []
 
     def _is_colleague(self, sender: NodeId) -> bool:
         """Say whether work may come from `sender`: another member, as far as this node knows. Else it is counted.
@@ -176,9 +182,7 @@ class Node(Machines):
 
     def _settle(self, now: float, outputs: list[Outgoing]) -> list[Effect]:
         """Let membership's changes reach the work, then turn outputs into effects."""
-        if self.identity.card.boot != self.config.boot:
-            # Others remember later sessions than the data directory does: it is a copy of long ago.
-            outputs += self._work.mute(now)
+        outputs += self._heed_age(now)
         if self.identity.has_founded and not self._has_founded:
             self._has_founded = True
             outputs += self._work.found(now)

@@ -26,7 +26,7 @@ from mesh.node.node import Node
 from mesh.node.work import Work
 from mesh.tasks.commands import Abandon, Submit
 from mesh.wire.packet import decode_packet
-from mesh.wire.register_messages import Prepare
+from mesh.wire.register_messages import Held, Prepare, Read
 from mesh.wire.swim_messages import Ack, Alive, Ping, Refused, Welcome
 from mesh.wire.task_messages import AttemptCause, Offer
 from tests.unit.membership.pump import address, card_bytes, node_id
@@ -35,6 +35,7 @@ from tests.unit.node.talk import (
     ask,
     carry_out,
     config,
+    founder,
     from_host,
     job,
     run_until_stop,
@@ -151,6 +152,16 @@ def test_node_whose_disk_is_too_old_votes_and_claims_nothing_and_writes_down_no_
     assert node.handle_committed(now, only.number) == []
     assert not any(isinstance(effect, StartProcess) for effect in effects)
     assert not node.view(now).node["registers"]["votes"]
+
+
+def test_node_answers_nothing_of_the_very_packet_that_says_how_old_its_disk_is() -> None:
+    node = founder()
+    tell(node, 2, Alive(card_bytes(2)))
+    read = Read(b"task/mine", 1, 7)
+    assert any(isinstance(message, Held) for message in of_work(tell(node, 2, read)))
+    (only,) = of_work(tell(node, 2, Alive(card_bytes(1, boot=50)), read))
+    assert isinstance(only, Commit)
+    assert only.numbers == {MUTED: 1}
 
 
 def test_node_whose_disk_is_too_old_offers_no_slot_and_refuses_tasks_in_words() -> None:
