@@ -6,7 +6,7 @@ The keys are part of the contract that programs rely on; more may be added, none
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mesh.core.ids import NO_MESH, format_id
@@ -26,7 +26,7 @@ class View:
 
     node: dict[str, Any]
     members: list[dict[str, Any]]
-    newest: Callable[[], list[dict[str, Any]]]
+    newest: Callable[[], list[dict[str, Any]]] = field(compare=False)
     """Makes `tasks`: most who look at a view ask for none, and there may be hundreds."""
 
     task_counts: dict[str, int]

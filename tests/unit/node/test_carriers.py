@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mesh.core.ballot import Ballot
@@ -18,6 +20,7 @@ from mesh.core.ids import NodeId, low32
 from mesh.membership.swim import Swim
 from mesh.node.mail import DATAGRAMS
 from mesh.node.node import Node
+from mesh.node.view import View
 from mesh.node.work import Work
 from mesh.wire import (
     parcel_messages,
@@ -186,6 +189,12 @@ def member_with_a_task() -> Node:
     return node
 
 
+def seen(node: Node) -> tuple[View, list[dict[str, Any]]]:
+    """Return what is seen of a node now: a view makes its list of tasks when that is asked for."""
+    view = node.view(NOW)
+    return view, view.tasks
+
+
 def test_there_is_an_example_of_every_message() -> None:
     kinds = [kind for table in TABLES for kind, _ in table.SCHEMAS.values()]
     assert len(kinds) == len(set(kinds))
@@ -205,11 +214,11 @@ def test_message_that_is_no_datagram_changes_nothing_in_one(message: object) -> 
         return
     for sender in (2, 9):  # a member, and a stranger
         node = member_with_a_task()
-        before = node.view(NOW)
+        before = seen(node)
         effects = tell(node, sender, message)
         assert node.counters.pop("dropped_misplaced") == 1
         assert not any(isinstance(effect, CHANGES) for effect in effects)
-        assert node.view(NOW) == before
+        assert seen(node) == before
 
 
 def test_misplaced_message_takes_nothing_from_the_others_in_its_packet() -> None:
@@ -225,10 +234,10 @@ def test_message_that_is_no_request_changes_nothing_on_a_stream(message: object)
         return
     for sender in (2, 9):
         node = member_with_a_task()
-        before = node.view(NOW)
+        before = seen(node)
         assert ask(node, sender, message) == (None, [])
         assert node.counters.pop("dropped_misplaced") == 1
-        assert node.view(NOW) == before
+        assert seen(node) == before
 
 
 @every_message
@@ -240,7 +249,7 @@ def test_message_of_work_means_the_same_on_either_carrier(message: object) -> No
     reply, on_stream = ask(other, 2, message)
     assert reply == Taken()
     assert in_datagram == on_stream
-    assert one.view(NOW) == other.view(NOW)
+    assert seen(one) == seen(other)
 
 
 @every_message
@@ -248,7 +257,7 @@ def test_work_of_a_stranger_is_not_taken_on_either_carrier(message: object) -> N
     if type(message) not in Work.MESSAGES:
         return
     node = member_with_a_task()
-    before = node.view(NOW)
+    before = seen(node)
     effects = tell(node, 9, message)  # membership may ask who that is
     sent = [effect for effect in effects if isinstance(effect, SendDatagram | StartExchange)]
     said = [type(one) for carrier in sent for one in decode_packet(carrier.data).messages]
@@ -256,7 +265,7 @@ def test_work_of_a_stranger_is_not_taken_on_either_carrier(message: object) -> N
     assert not any(isinstance(effect, CHANGES) for effect in effects if effect not in sent)
     assert ask(node, 9, message) == (Taken(), [])
     assert node.counters.pop("dropped_stranger") == 2
-    assert node.view(NOW) == before
+    assert seen(node) == before
 
 
 @every_message
@@ -264,8 +273,8 @@ def test_work_that_comes_from_outside_under_the_own_id_is_not_taken(message: obj
     if type(message) not in Work.MESSAGES:
         return
     node = member_with_a_task()
-    before = node.view(NOW)
+    before = seen(node)
     assert tell(node, 1, message) == []
     assert ask(node, 1, message) == (Taken(), [])
     assert node.counters.pop("dropped_own") == 2
-    assert node.view(NOW) == before
+    assert seen(node) == before
