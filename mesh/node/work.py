@@ -64,10 +64,11 @@ class Work(Holdings):
         """Begin, before any other call that takes `now`."""
         config = self._config
         self._build(now)
+        self._desk.set_aside(now)
         if config.is_founder and not any(map(self._numbers.get, (INSTALLED, SEALED))):
             # Whoever founded a mesh and ended before its first roster was kept: nothing was ever voted on.
             self._desk.carry_out(now, self._succession.found(now))
-        # Whatever an earlier session left was cleared away before this one began.
+        # Whatever an earlier session left was cleared away before this one began, or its leases were waited for.
         outputs = self._deliver(now, self._tasks.end(now, config.node_id, config.boot - 1))
         return [*outputs, _warning()] if self._is_muted else outputs
 

@@ -140,6 +140,11 @@ class Asker:
     def __len__(self) -> int:
         return len(self._questions)
 
+    def set_aside(self) -> list[Asked]:
+        """Set numbers aside before the first question: a disk that has filled up by then stops none for a while."""
+        _, limit = self._numbers.take()
+        return [] if limit is None else [Persist({SET_ASIDE: limit})]
+
     def propose(
         self,
         now: float,

@@ -166,6 +166,11 @@ class Desk(Holder):
         self._ask(now, asked)
         self._finish(now)
 
+    def set_aside(self, now: float) -> None:
+        """Set numbers aside that questions will need, while the disk has room."""
+        self._ask(now, self._asker.set_aside())
+        self._finish(now)
+
     def read(self, now: float, key: bytes, tag: Hashable, timeout_s: float) -> None:
         """Ask a majority what it holds: Seen, or Late."""
         self._ask(now, self._asker.read(now, key, tag, timeout_s))

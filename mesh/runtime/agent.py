@@ -236,7 +236,7 @@ class Agent:
                 )
                 counters += (asker.counters, control.counters, executor.counters)
                 nursery.start_soon(self._heed_guardian)
-                await self._guard.wait_cleared()
+                await self._guard.wait_cleared(self._settings.leases().doubt_s)
                 await nursery.start(self._heed_signals)
                 if self._settings.fault_hook:
                     await nursery.start(deafness.heed_signal, say)

@@ -37,6 +37,7 @@ class Guard:
         self._forwarded: list[int] = []
         self._say = say
         self._is_cleared = trio.Event()
+        self._is_clear = False
 
     @property
     def keeps_deadlines(self) -> bool:
@@ -82,10 +83,11 @@ class Guard:
         if self._guardian is not None:
             self._guardian.clear()
 
-    async def wait_cleared(self) -> None:
+    async def wait_cleared(self, lease_s: float) -> None:
         """Wait until that is done. `listen` meanwhile.
 
-        Whatever comes of it, the node goes on: it says what is left.
+        That a session has begun is taken as proof that the one before it runs nothing. So where something is left,
+        or nobody knows, the node says so and waits until that session's leases are over by their clocks.
         """
         if self._guardian is None:
             return
@@ -95,6 +97,9 @@ class Guard:
             self._say(
                 f"the guardian has not found out within {CLEAR_TIMEOUT_S:g} s what the last session left running"
             )
+        if not self._is_clear and not self.has_died:
+            self._say(f"this node stays silent for {lease_s:g} s, until leases of the last session are over")
+            await trio.sleep(lease_s)
 
     async def listen(self) -> None:
         """Heed what the guardian says, until it has died; without one, for ever."""
@@ -119,6 +124,7 @@ class Guard:
     def _heed(self, answer: Answer | Cleared) -> None:
         if isinstance(answer, Cleared):
             self._tell(answer)
+            self._is_clear = answer.left == 0
             self._is_cleared.set()
         elif answer.kind == link.REFUSED:
             self.on_refused(answer.run_id)

@@ -17,7 +17,7 @@ import pytest
 import trio
 import trio.testing
 
-from mesh.client import Client, default_data_dir, default_data_dirs
+from mesh.client import Client
 from mesh.errors import (
     CommandRefused,
     ConfigError,
@@ -390,16 +390,3 @@ def test_a_node_that_does_not_answer_is_unreachable_after_the_timeout(tmp_path: 
 def test_text_that_is_no_utf8_is_refused_before_it_is_sent(tmp_path: Path) -> None:
     with Client(tmp_path) as client, pytest.raises(ConfigError, match="UTF-8"):
         client.call("submit", argv=["cat", os.fsdecode(b"\xff")])
-
-
-def test_the_default_directory_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MESH_DATA", "/a")
-    monkeypatch.setenv("XDG_DATA_HOME", "/b")
-    monkeypatch.setenv("HOME", "/c")
-    assert default_data_dir() == Path("/a")
-    monkeypatch.setenv("MESH_DATA", "/a:/z")
-    assert default_data_dirs() == (Path("/a"), Path("/z"))
-    monkeypatch.delenv("MESH_DATA")
-    assert default_data_dir() == Path("/b/mesh")
-    monkeypatch.delenv("XDG_DATA_HOME")
-    assert default_data_dir() == Path("/c/.local/share/mesh")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -12,6 +13,7 @@ from typing import TypeAlias
 
 import pytest
 import trio
+import trio.testing
 
 from mesh.core.effects import (
     FreezeProcess,
@@ -219,3 +221,23 @@ def test_a_real_guardian_freezes_thaws_and_kills_what_the_executor_runs(tmp_path
         check=False,
     )
     assert (done.stdout, done.returncode) == ("137\n", 0), done.stderr
+
+
+@pytest.mark.parametrize(("left", "waits_s"), [(0, 0.0), (1, 17.0), (link.LEFT_UNKNOWN, 17.0)])
+async def test_a_node_is_silent_while_what_the_last_session_left_may_still_hold_leases(
+    autojump_clock: trio.testing.MockClock, left: int, waits_s: float
+) -> None:
+    said: list[str] = []
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    near.setblocking(False)
+    with far:
+        guard = Guard(near, said.append)
+        began = trio.current_time()
+        far.send(link.encode_cleared(0, left))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(guard.listen)
+            await guard.wait_cleared(17.0)
+            nursery.cancel_scope.cancel()
+        guard.close()
+    assert trio.current_time() - began == pytest.approx(waits_s, abs=0.5)
+    assert any("stays silent for 17 s" in line for line in said) == bool(left)

@@ -6,6 +6,7 @@ import pytest
 
 from mesh.core.effects import (
     Answer,
+    Commit,
     Emit,
     Persist,
     Resolve,
@@ -62,7 +63,7 @@ READ = Read(task_key("t"), 1, 5)
 def test_node_without_seeds_founds_and_says_so() -> None:
     node = Node(config(mesh_id=NO_MESH), seed=1)
     effects = node.start(NOW)
-    assert [type(effect) for effect in effects[:2]] == [Persist, Emit]
+    assert [type(effect) for effect in effects[:3]] == [Commit, Persist, Emit]
     view = node.view(NOW)
     assert view.node["phase"] == "member"
     assert view.node["mesh_id"] != ""
@@ -184,7 +185,7 @@ def test_parcel_of_a_stranger_is_not_taken() -> None:
 
 def test_late_reply_of_an_exchange_is_taken_once() -> None:
     node = Node(config(mesh_id=NO_MESH, seeds=("there:1",)), seed=1)
-    assert [type(effect) for effect in node.start(NOW)] == [Resolve]
+    assert [type(effect) for effect in node.start(NOW)] == [Commit, Resolve]
     effects = node.handle_resolved(NOW, "there:1", (address(2),))
     (exchange,) = [e for e in effects if isinstance(e, StartExchange)]
     error = TransportError("timed out")

@@ -391,11 +391,6 @@ def test_no_batch_is_larger_than_a_message_may_be() -> None:
     keys = [b"task/%d" % n for n in range(6000)]
     desk = keeper(FIRST, [(key, record()) for key in keys], expires=at_once)
     desk.handle_timeout(LIFE_S)
-    asked = [
-        one
-        for post in desk.take()
-        if isinstance(post, Post)
-        for one in post.messages
-        if isinstance(one, Purge)
-    ]
+    posts = [post for post in desk.take() if isinstance(post, Post)]
+    asked = [one for post in posts for one in post.messages if isinstance(one, Purge)]
     assert {len(one.items) for one in asked} == {PURGE_MAX}
