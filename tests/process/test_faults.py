@@ -19,10 +19,10 @@ from tests.process.planted_log import TOKEN, Story
 
 SMALL = Size(
     nodes=3,
-    tasks=33,
-    long_every=8,
-    long_s=4.0,
-    submit_for_s=3.0,
+    tasks=34,
+    long_every=11,
+    long_s=3.5,
+    submit_for_s=1.5,
     times=1,
     settle_timeout_s=60.0,
 )
