@@ -23,6 +23,7 @@ from mesh.node.delivery import Parcel, pack
 from mesh.node.holdings import INSTALLED, MUTED, SEALED, Holdings
 from mesh.registers import outbox
 from mesh.registers.admission import Member
+from mesh.registers.handover import SetAside
 from mesh.registers.stored import to_stored
 from mesh.tasks.commands import Abandon, TaskCommand, Unfollow
 from mesh.tasks.effects import Outgoing as Step
@@ -64,7 +65,7 @@ class Work(Holdings):
         """Begin, before any other call that takes `now`."""
         config = self._config
         self._build(now)
-        self._desk.set_aside(now)
+        self._desk.carry_out(now, [SetAside()])
         if config.is_founder and not any(map(self._numbers.get, (INSTALLED, SEALED))):
             # Whoever founded a mesh and ended before its first roster was kept: nothing was ever voted on.
             self._desk.carry_out(now, self._succession.found(now))

@@ -29,7 +29,7 @@ from mesh.core.ballot import Ballot
 from mesh.core.effects import Persist
 from mesh.core.ids import NodeId
 from mesh.registers.asker import Asked, Asker, Done
-from mesh.registers.handover import Adopt, Install, Move, Propose, Succession
+from mesh.registers.handover import Adopt, Install, Move, Propose, SetAside, Succession
 from mesh.registers.holder import Holder
 from mesh.registers.keeping import Keeping
 from mesh.registers.leases import LeaseTimes
@@ -166,11 +166,6 @@ class Desk(Holder):
         self._ask(now, asked)
         self._finish(now)
 
-    def set_aside(self, now: float) -> None:
-        """Set numbers aside that questions will need, while the disk has room."""
-        self._ask(now, self._asker.set_aside())
-        self._finish(now)
-
     def read(self, now: float, key: bytes, tag: Hashable, timeout_s: float) -> None:
         """Ask a majority what it holds: Seen, or Late."""
         self._ask(now, self._asker.read(now, key, tag, timeout_s))
@@ -270,6 +265,8 @@ class Desk(Holder):
         for move in moves:
             if isinstance(move, Install):
                 self._store(now, self.voter.install(now, move.epoch, move.records))
+            elif isinstance(move, SetAside):
+                self._ask(now, self._asker.set_aside())
             elif isinstance(move, Adopt):
                 self._adopt(now, move.roster)
             elif isinstance(move, Propose):

@@ -45,7 +45,14 @@ class Propose:
     timeout_s: float
 
 
-Move: TypeAlias = tuple[NodeId, SealRequest | Roster | AskRoster] | Install | Adopt | Propose
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """Set numbers aside that questions will need, while the disk has room."""
+
+
+Move: TypeAlias = (
+    tuple[NodeId, SealRequest | Roster | AskRoster] | Install | Adopt | Propose | SetAside
+)
 """A message to a node, this one too, or what is to be done here, at once and in order."""
 
 

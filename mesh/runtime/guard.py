@@ -98,7 +98,9 @@ class Guard:
                 f"the guardian has not found out within {CLEAR_TIMEOUT_S:g} s what the last session left running"
             )
         if not self._is_clear and not self.has_died:
-            self._say(f"this node stays silent for {lease_s:g} s, until leases of the last session are over")
+            self._say(
+                f"this node stays silent for {lease_s:g} s, until leases of the last session are over"
+            )
             await trio.sleep(lease_s)
 
     async def listen(self) -> None:
