@@ -14,7 +14,7 @@ from mesh.wire.task_messages import AttemptCause
 from tests.sim.guarantees.variants import WRONG
 from tests.sim.guarantees.world import KINDS, GuaranteesWorld, Outcome
 
-SEEDS = 20
+SEEDS = 14
 SWEPT = 1_000
 BLOCK = 50
 SEEN_WITHIN = 6

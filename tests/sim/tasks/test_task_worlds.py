@@ -9,7 +9,7 @@ from mesh.wire.task_messages import AttemptCause
 from tests.sim.tasks.variants import RIGHT, WRONG
 from tests.sim.tasks.world import Outcome, run
 
-SEEDS = 40
+SEEDS = 25
 SWEPT = 3_000
 BLOCK = 100
 SEEN_WITHIN = 100
