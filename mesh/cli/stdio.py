@@ -35,9 +35,10 @@ def _reopen(descriptor: int, mode: str) -> TextIO:
 
 
 def complain(text: str) -> None:
-    """Say one line on stderr, if that is possible."""
+    """Say one line on stderr, if that is possible; what other hosts have named in it moves nobody's cursor."""
+    line = "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
     with suppress(OSError):
-        print(f"mesh: {' '.join(text.split())}", file=sys.stderr, flush=True)
+        print(f"mesh: {line}", file=sys.stderr, flush=True)
 
 
 def forget_stdout() -> None:

@@ -66,7 +66,22 @@ def _add_names(submit: Parser) -> None:
         "--key": "tasks with one key run on the same node (default: the task's id)",
     }
     for flag, text in texts.items():
-        submit.add_argument(flag, metavar=flag.lstrip("-").upper(), default="", help=text)
+        submit.add_argument(
+            flag,
+            metavar=flag.lstrip("-").upper(),
+            type=_given_id if flag == "--id" else str,
+            default=None if flag == "--id" else "",
+            help=text,
+        )
+
+
+def _given_id(text: str) -> str:
+    if text:
+        return text
+    raise ConfigError(
+        "--id expects an id, found nothing, as from a variable that is not set: each submission would start it anew; "
+        "leave --id out for a fresh id"
+    )
 
 
 def _add_terms(submit: Parser) -> None:

@@ -151,17 +151,19 @@ def _cancel(client: Client, given: str) -> tuple[dict[str, Any], bool]:
 
 
 def _print_cancelled(found: tuple[dict[str, Any], bool], options: argparse.Namespace) -> None:
+    from mesh.cli.text import printable
     from mesh.tasks.words import UNFINISHED
 
     task, had_ended = found
+    name, owner = printable(task["id"]), printable(task["owner"])
     if options.json:
         _print_task(task, options)
     elif had_ended:
-        print(f"{task['id']} had already ended: {task['state']}")
+        print(f"{name} had already ended: {task['state']}")
     elif task["state"] in UNFINISHED:
-        print(f"{task['id']} is being stopped on {task['owner']}, and will not be started again")
+        print(f"{name} is being stopped on {owner}, and will not be started again")
     else:
-        print(f"{task['id']} {task['state']}")
+        print(f"{name} {task['state']}")
 
 
 def _print_task(task: dict[str, Any], options: argparse.Namespace) -> None:

@@ -169,3 +169,18 @@ def test_command_that_changes_one_node_wants_one_data_directory(
     with pytest.raises(ConfigError, match=r"one data directory is expected, found 2 in .*: /a, /b"):
         data_dir(Namespace(data=None))
     assert data_dir(Namespace(data=["/c", "/d"])) == Path("/d")
+
+
+def test_empty_task_id_is_refused_for_it_would_start_the_same_task_again_and_again(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert program.main(["submit", "--data", str(tmp_path), "--id", "", "--", "true"]) == 2
+    assert "--id expects an id, found nothing" in capsys.readouterr().err
+
+
+def test_what_is_complained_of_moves_nobodys_cursor(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    strange = tmp_path / "a\x1b[2J\u202eb"
+    assert program.main(["submit", "--data", str(strange), "--", "true"]) == 3
+    assert f"{tmp_path}/a?[2J?b" in capsys.readouterr().err
