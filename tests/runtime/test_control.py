@@ -133,31 +133,6 @@ async def test_the_socket_of_a_dead_node_is_replaced(tmp_path: Path) -> None:
             assert (await in_thread(client.call, "echo", a=1))["a"] == 1
 
 
-async def test_a_client_that_finds_the_queue_full_waits_until_there_is_room(tmp_path: Path) -> None:
-    path = str(tmp_path / "control.sock")
-    with ExitStack() as stack:
-        slow = stack.enter_context(socket.socket(socket.AF_UNIX))
-        slow.bind(path)
-        slow.listen(0)
-        while True:  # as many as the system lets wait
-            early = stack.enter_context(socket.socket(socket.AF_UNIX))
-            early.setblocking(False)
-            try:
-                early.connect(path)
-            except BlockingIOError:
-                break
-        client = stack.enter_context(Client(tmp_path, timeout_s=0.1))
-        with pytest.raises(MeshUnreachable, match="too many others ask it at once"):
-            await in_thread(client.call, "echo")
-        patient = stack.enter_context(Client(tmp_path, timeout_s=10.0))
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(in_thread, patient.stream, "echo")
-            await trio.testing.wait_all_tasks_blocked(0.05)
-            while patient.fileno() == -1:
-                stack.enter_context(slow.accept()[0])
-                await trio.sleep(0.02)
-
-
 async def test_a_path_too_long_for_a_socket_is_bound_and_found(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 100) / ("e" * 100)
     deep.mkdir(parents=True)
