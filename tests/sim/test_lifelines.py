@@ -61,7 +61,7 @@ def kept(world: World) -> int:
     return own
 
 
-@pytest.mark.parametrize("count", [2, 3, 5, 8, 32, 100])
+@pytest.mark.parametrize("count", [2, 3, 5, 8, 32, pytest.param(100, marks=pytest.mark.sweep)])
 def test_crash_is_known_to_all_at_once_with_its_evidence(count: int) -> None:
     world = mesh_of(count)
     victim = world.hosts[count // 2]

@@ -8,7 +8,7 @@ import pytest
 from tests.sim.registers.variants import OFTEN, RIGHT, SELDOM
 from tests.sim.registers.world import Outcome, run
 
-SEEDS = 70
+SEEDS = 50
 SWEPT = 20_000
 BLOCK = 1000
 

@@ -17,7 +17,7 @@ from mesh.wire.roster_messages import SealAnswer
 from tests.sim.registers.succession_process import SuccessionHabits
 from tests.sim.registers.succession_world import BAD_S, SuccessionOutcome, run
 
-SEEDS = 30
+SEEDS = 16
 SWEPT = 5_000
 BLOCK = 250
 RIGHT = SuccessionHabits()
