@@ -43,6 +43,7 @@ def test_nothing_is_lost_or_runs_twice_unexplained_when_a_node_is_killed() -> No
     assert play("kill_node").causes.keys() <= {"crash", "lapse"}
 
 
+@pytest.mark.sweep
 def test_what_an_owner_ran_that_was_stopped_past_its_lease_runs_elsewhere_and_never_at_one_time() -> (
     None
 ):
@@ -51,6 +52,7 @@ def test_what_an_owner_ran_that_was_stopped_past_its_lease_runs_elsewhere_and_ne
     assert verdict.causes.keys() <= {"lapse"}
 
 
+@pytest.mark.sweep
 def test_a_task_that_two_clients_submit_at_once_under_one_id_runs_once() -> None:
     verdict = play("same_key_twice")
     assert verdict.extra == 0
