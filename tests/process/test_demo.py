@@ -81,6 +81,7 @@ def test_demo_that_is_stopped_leaves_nothing(
     stage.assert_clear()
 
 
+@pytest.mark.sweep
 def test_demo_of_an_own_directory_keeps_what_it_is_told_to(start: Start, stage: Stage) -> None:
     work = stage.home / "work"
     work.mkdir()
@@ -105,7 +106,7 @@ def test_demo_of_an_empty_directory_is_wrong_usage(start: Start, stage: Stage) -
     stage.assert_clear()
 
 
-@pytest.mark.parametrize("count", [1, 30])
+@pytest.mark.parametrize("count", [1, pytest.param(30, marks=pytest.mark.sweep)])
 def test_demo_of_a_few_tiny_files_is_played_to_its_end(
     start: Start, stage: Stage, tmp_path: Path, count: int
 ) -> None:

@@ -17,7 +17,14 @@ FALLEN = {
 }
 
 
-@pytest.mark.parametrize("seed", FALLEN)
+SLOW = {1080, 1543}
+"""Of these one takes as long as all the others together."""
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(seed, marks=[pytest.mark.sweep] * (seed in SLOW)) for seed in FALLEN],
+)
 def test_invariants_hold_for_a_seed_that_fell(seed: int) -> None:
     result = run(seed)
     assert result.has_held, result.to_text()

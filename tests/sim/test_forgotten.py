@@ -93,7 +93,10 @@ def test_a_forgotten_member_stays_away_for_half_an_hour(stage: Stage) -> None:
     assert {seen.event.evidence for seen in heard} == {("asked for at node-2",)}
 
 
-@pytest.mark.parametrize("slept_from", ["before its death", "before the forgetting"])
+@pytest.mark.parametrize(
+    "slept_from",
+    [pytest.param("before its death", marks=pytest.mark.sweep), "before the forgetting"],
+)
 def test_it_stays_away_though_one_slept_through_it(stage: Stage, slept_from: str) -> None:
     *others, sleeper, victim = stage.hosts
     if slept_from == "before its death":

@@ -206,6 +206,7 @@ def test_cut_that_rejects_is_a_crash_to_both_sides_and_heals(seed: int) -> None:
         assert {member["state"] for member in members} == {"alive"}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", SEEDS)
 def test_member_that_some_cannot_reach_and_others_can_does_not_come_and_go_for_ever(
     seed: int,
