@@ -41,6 +41,7 @@ from mesh.sim.world import World
 from mesh.wire.packet import DATAGRAM_BYTES_MAX
 from tests.process.onslaught import PATIENCE_S, accusations, address_of, counters, onslaught
 from tests.process.seat import Seat
+from tests.process.voters import wait_voters
 
 Mesh: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -63,6 +64,7 @@ def trio() -> Iterator[tuple[Fleet, NodeProcess]]:
         fleet.start("other")
         fleet.start("third")
         fleet.wait_whole()
+        wait_voters(fleet, 3)  # what a node shows of tasks changes when it begins to vote
         yield fleet, target
 
 
