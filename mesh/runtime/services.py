@@ -6,6 +6,7 @@ A service checks what it was sent, asks the node through the driver, and answers
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 import trio
@@ -75,7 +76,10 @@ class Services:
         await client.ok(await self._driver.ask(lambda number: ForgetMember(number, whom)))
 
     async def _on_why(self, request: Request, client: ControlClient) -> None:
-        """Tell a member's story; where no member is called so, a task's: `{"task": its JSON, "observer"}`."""
+        """Tell a member's story; where no member is called so, a task's: `{"task": its JSON, "observer"}`.
+
+        A task's whole id goes before the beginning of a member's.
+        """
         whom = text(request, "whom")
         try:
             told = await self._driver.ask(lambda number: Why(number, whom))
@@ -84,6 +88,11 @@ class Services:
             if any(m["name"] == whom or m["node_id"].startswith(whom.lower()) for m in members):
                 raise
             told = await self._why_of_task(whom, refused)
+        else:
+            if whom not in {told["name"], told["node_id"]}:
+                # The beginning of a member's id, unless a task is called just so.
+                with suppress(CommandRefused):
+                    told = await self._why_of_task(whom, CommandRefused(""))
         await client.ok(told)
 
     async def _why_of_task(self, whom: str, refused: CommandRefused) -> dict[str, Any]:

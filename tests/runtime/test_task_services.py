@@ -240,6 +240,28 @@ async def test_why_of_no_member_is_why_of_a_task(tmp_path: Path) -> None:
     assert node.kinds() == ["Why", "GetTask", "Why"]
 
 
+@pytest.mark.parametrize(
+    ("whom", "is_task"), [("a1", True), ("scripted", False), ("a" * 16, False)]
+)
+async def test_why_of_a_tasks_whole_id_is_no_beginning_of_a_members(
+    tmp_path: Path, whom: str, is_task: bool
+) -> None:
+    def knows(command: Command) -> list[fx.Effect]:
+        if isinstance(command, Why):
+            return [fx.Answer(command.command_id, {"name": "scripted", "node_id": "a" * 16})]
+        assert isinstance(command, GetTask)
+        if command.task_id == "a1":
+            return [fx.Answer(command.command_id, {"id": "a1"})]
+        return refusal(command, "no such task is known")
+
+    async with serving(ScriptedNode(knows), tmp_path):
+        with Client(tmp_path) as client:
+            told = await do(client.call, "why", whom=whom)
+            assert ("task" in told) == is_task
+            beginning = await do(client.call, "why", whom="aaa")
+            assert beginning["name"] == "scripted"
+
+
 async def test_why_of_nobody_says_that_no_task_is_called_so_either(tmp_path: Path) -> None:
     def nothing(command: Command) -> list[fx.Effect]:
         is_task = isinstance(command, GetTask)
