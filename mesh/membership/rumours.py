@@ -300,10 +300,10 @@ class Rumours:
             self.suspicions.hurry(message, ends_by)
 
     def _is_told(self, message: Verdict) -> bool:
-        """Say whether all were told of a crash, in a small mesh: each of two witnesses tells its half, or one tells all."""
+        """Say whether all were told, in a small mesh: by two witnesses of a crash, half each, by one, or by a guardian."""
         is_seen = isinstance(message, Suspect) and message.seen != 0
-        is_crash = isinstance(message, Dead) and message.cause is Cause.CRASHED
-        return (is_seen or is_crash) and len(self._table.living) <= WITNESSED_MAX
+        is_end = isinstance(message, Dead) and message.cause in {Cause.CRASHED, Cause.ENDED}
+        return (is_seen or is_end) and len(self._table.living) <= WITNESSED_MAX
 
     def _is_hasty(self, now: float, message: Dead) -> bool:
         """Say whether a member is told dead of whom no suspicion could be heard, let alone refuted, here."""

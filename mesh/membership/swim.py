@@ -286,6 +286,7 @@ class Swim:
         if self._leave_at is not None and now >= self._leave_at:
             self._outbox.do(Stop(0, self._leave_reason))
             self._leave_at = float("inf")
+            self._due = self._next_due()
             return self._outbox.take()
         self._vigil.notice(now, self._due)
         missing = self._entrance.handle_timeout(now)
@@ -311,6 +312,27 @@ class Swim:
 
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` is wanted next; None: not before another input."""
+        return self._due
+
+    def take_changes(self) -> tuple[list[Change], list[NodeId]]:
+        """Return and forget what changed of other members, in order, and whose vitals came in."""
+        changes, self.rumours.changes = self.rumours.changes, []
+        heard, self._prober.heard = self._prober.heard, []
+        return changes, heard
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if the parts contradict each other."""
+        self.table.check_invariants()
+        assert self._due == self._next_due(), "the next deadline is that of its parts"
+        own = self.table.get(self.identity.node_id)
+        assert own is None or own.card_bytes == self.identity.card_bytes
+        assert own is None or own.state in {State.ALIVE, State.LEFT}
+        for member in self.table:
+            suspected = self.rumours.suspicions.get(member.node_id)
+            is_suspect = member.state is State.SUSPECT
+            assert is_suspect == (suspected is not None), "suspects and suspicions are the same"
+
+    def _next_due(self) -> float | None:
         deadlines = (
             self._leave_at,
             self._entrance.next_deadline(),
@@ -323,23 +345,6 @@ class Swim:
             self.rumours.refutation.next_deadline(),
         )
         return min((at for at in deadlines if at is not None), default=None)
-
-    def take_changes(self) -> tuple[list[Change], list[NodeId]]:
-        """Return and forget what changed of other members, in order, and whose vitals came in."""
-        changes, self.rumours.changes = self.rumours.changes, []
-        heard, self._prober.heard = self._prober.heard, []
-        return changes, heard
-
-    def check_invariants(self) -> None:
-        """Raise AssertionError if the parts contradict each other."""
-        self.table.check_invariants()
-        own = self.table.get(self.identity.node_id)
-        assert own is None or own.card_bytes == self.identity.card_bytes
-        assert own is None or own.state in {State.ALIVE, State.LEFT}
-        for member in self.table:
-            suspected = self.rumours.suspicions.get(member.node_id)
-            is_suspect = member.state is State.SUSPECT
-            assert is_suspect == (suspected is not None), "suspects and suspicions are the same"
 
     def _on_join(self, now: float, message: Join, mesh_id: MeshId) -> object:
         if self._leave_at is not None:
@@ -388,7 +393,7 @@ class Swim:
             if not self._entrance.is_seeking:
                 self.lines.follow(now)
         self._gossip.hurry(now)
-        self._due = self.next_timeout()
+        self._due = self._next_due()
         return self._outbox.take()
 
 

@@ -1,12 +1,13 @@
 """What is to be said of this session once it is over, and to whom: written while it lives, sent by who outlives it.
 
-    this session's members, voters, number ── changed? ──► a letter to each of a few ──► the guardian keeps them
-                                                                the node ends, its work is killed and reaped
-    those few ◄── "this session has ended" ── the guardian sends them ◄────────────┘
+    this session's members, voters, number ── changed? ──► a letter to each ──► the guardian keeps them
+                                                       the node ends, its work is killed and reaped
+    each of them ◄── "this session has ended" ── the guardian sends them ◄──┘
 
 Nobody else can know that nothing of a session runs any more, so what it says is proof, and leases end by it. It
 names this session alone, and outranks every word of it, whatever incarnation it has reached when it ends; a
-later session outranks it. The few tell the rest. A node that says farewell takes it back, as it has said more; so does
+later session outranks it. In a small mesh each member gets a letter, so that none has to wake another with
+it; in a larger one a few do, who tell the rest. A node that says farewell takes it back, as it has said more; so does
 one that must stop for another that runs under its id: what that one does is not its to say.
 """
 
@@ -21,12 +22,15 @@ from mesh.core.letter import Letter
 from mesh.core.pace import Pace
 from mesh.membership.identity import INCARNATION_MAX
 from mesh.membership.swim import Swim
+from mesh.membership.testimony import WITNESSED_MAX
 from mesh.node.mail import Mail
 from mesh.wire.packet import encode_message
 from mesh.wire.records import Cause
 from mesh.wire.swim_messages import Dead
 
 READERS_MAX: Final = 8
+"""So many are told in a mesh that is too large for everybody to be."""
+
 WRITTEN_S: Final = 1.0
 WRITTEN_BURST: Final = 8
 """It is written anew at this pace; who has just entered learns of all the others within a moment."""
@@ -110,11 +114,13 @@ class Obituary:
     def _readers(self) -> list[NodeId]:
         """Return who is told: the observers, who look for it anyway, the voters, others up to the limit."""
         table = self._swim.table
+        is_small = len(table.living) <= WITNESSED_MAX
+        readers_max = WITNESSED_MAX if is_small else READERS_MAX
         chosen = dict.fromkeys(self._swim.observers.among(table.living, READERS_MAX))
         for voter in self._voters():
             member = table.get(voter)
             if member is not None and member.is_living and voter != self._swim.identity.node_id:
                 chosen.setdefault(voter)
-        for other in table.living[:READERS_MAX]:
+        for other in table.living[:readers_max]:
             chosen.setdefault(other)
-        return list(chosen)[:READERS_MAX]
+        return list(chosen)[:readers_max]

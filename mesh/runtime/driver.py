@@ -38,6 +38,7 @@ from mesh.runtime.store.faults import StoreError
 from mesh.tasks.commands import Abandon
 
 LOAD_INTERVAL_S: Final = 1.0
+PROCESSORS: Final = os.cpu_count() or 1  # asked once: the answer is read from a file each time
 BUG_PAUSE_S: Final = 1.0
 """The wait before a deadline is tried again that met a bug."""
 
@@ -382,4 +383,4 @@ def _bug_text(error: BaseException) -> str:
 
 def load_pct() -> int:
     """Return the host's load of the last minute, as hundredths of all its processors, 0 to 255."""
-    return min(255, round(os.getloadavg()[0] / (os.cpu_count() or 1) * 100))
+    return min(255, round(os.getloadavg()[0] / PROCESSORS * 100))

@@ -81,7 +81,7 @@ def test_an_order_of_another_length_is_refused(packet: bytes) -> None:
         bytes((link.OBITUARY, 1)),
         bytes((link.OBITUARY, 1, 5)) + bytes(7),
         bytes((link.OBITUARY, 1, 16)) + bytes(16),
-        bytes((link.OBITUARY, link.LETTERS_MAX + 1)) + bytes((4, 1, 2, 3, 4, 5, 6, 0, 0)) * 17,
+        bytes((link.OBITUARY, link.LETTERS_MAX + 1)) + bytes((4, 1, 2, 3, 4, 5, 6, 0, 0)) * 65,
         bytes((link.OBITUARY, 0, 0)),
         link.encode_obituary(LETTERS) + b"\0",
         link.encode_obituary(LETTERS)[:-1],
@@ -112,14 +112,16 @@ def test_what_is_no_answer_is_refused(packet: bytes) -> None:
 
 
 def test_an_obituary_that_no_guardian_takes_is_refused() -> None:
-    with pytest.raises(ValueError, match="at most 16 letters"):
-        link.encode_obituary([(b"\x7f\0\0\1", 7946, b"")] * 17)
+    with pytest.raises(ValueError, match="at most 64 letters"):
+        link.encode_obituary([(b"\x7f\0\0\1", 7946, b"")] * 65)
     with pytest.raises(ValueError, match="1472 bytes"):
         link.encode_obituary([(b"\x7f\0\0\1", 7946, bytes(1473))])
 
 
 def test_the_largest_order_fits_a_packet() -> None:
-    largest = link.encode_obituary([(bytes(16), 1, bytes(link.LETTER_BYTES_MAX))] * 16)
+    largest = link.encode_obituary(
+        [(bytes(16), 1, bytes(link.LETTER_BYTES_MAX))] * link.LETTERS_MAX
+    )
     assert len(largest) == link.PACKET_BYTES_MAX
     ear = Ear()
     link.deliver(largest, ear)

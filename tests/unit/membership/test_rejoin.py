@@ -233,7 +233,7 @@ def test_a_death_in_a_welcome_of_somebody_met_before_is_a_suspicion() -> None:
     dead = Standing(card.boot, card.incarnation, State.DEAD, Cause.SILENT, 5, encode_card(card))
     again.swim._entrance._take_over(pump.now, hosts[1].node_id, (dead,))
     assert again.state_of(hosts[2]) is State.SUSPECT
-    pump._carry_out(again, [])
+    pump._carry_out(again, again.swim.handle_timeout(pump.now))
     pump.run(5.0)
     assert are_whole([*hosts[:3], again])
     assert again.kinds(hosts[2]).count(EventKind.DEAD) == 0

@@ -11,6 +11,7 @@ from mesh.core.ids import NodeId
 from mesh.core.letter import Letter
 from mesh.membership.identity import INCARNATION_MAX
 from mesh.membership.profile import local
+from mesh.membership.testimony import WITNESSED_MAX
 from mesh.node.commands import Leave
 from mesh.node.node import Node
 from mesh.node.obituary import READERS_MAX, WRITTEN_BURST, WRITTEN_S
@@ -41,6 +42,12 @@ def meet(node: Node, *numbers: int) -> list[tuple[Letter, ...]]:
     return written([e for n in numbers for e in tell(node, n, Alive(card_bytes(n)))])
 
 
+def meet_slowly(node: Node, *numbers: int) -> None:
+    for number in numbers:
+        data = from_host(number, Alive(card_bytes(number)))
+        node.handle_datagram(NOW + number * WRITTEN_S, address(number), data)
+
+
 def state_of(node: Node, number: int) -> tuple[State, Cause]:
     member = node._swim.table.get(node_id(number))
     assert member is not None
@@ -56,12 +63,19 @@ def test_it_says_that_this_session_has_ended_to_each_member_where_it_is() -> Non
         assert said(letter) == Dead(node_id(1), 1, INCARNATION_MAX, Cause.ENDED, node_id(1))
 
 
+def test_in_a_small_mesh_each_member_gets_a_letter_its_observers_the_first() -> None:
+    node = started()
+    meet_slowly(node, *range(2, 42))
+    told = [letter.reader for letter in node._obituary._written.letters]
+    assert sorted(told) == sorted(node._swim.table.living)
+    observers = node._swim.observers.among(node._swim.table.living, READERS_MAX)
+    assert observers
+    assert told[: len(observers)] == list(observers)
+
+
 def test_it_is_written_to_a_few_of_many_and_to_its_observers_first() -> None:
     node = started()
-    for number in range(2, 42):
-        now = NOW + number * WRITTEN_S
-        data = from_host(number, Alive(card_bytes(number)))
-        node.handle_datagram(now, address(number), data)
+    meet_slowly(node, *range(2, 3 + WITNESSED_MAX))
     last = node._obituary._written.letters
     assert len(last) == READERS_MAX
     observers = node._swim.observers.among(node._swim.table.living, READERS_MAX)
@@ -71,7 +85,7 @@ def test_it_is_written_to_a_few_of_many_and_to_its_observers_first() -> None:
 
 def test_voters_are_told_though_they_are_neither_observers_nor_first() -> None:
     node = started()
-    meet(node, *range(2, 42))
+    meet_slowly(node, *range(2, 3 + WITNESSED_MAX))
     told = readers(node._obituary._written.letters)
     voter = next(one for one in node._swim.table.living if one not in told)
     node._obituary._voters = lambda: (voter, node.identity.node_id, NodeId(99))
