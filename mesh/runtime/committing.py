@@ -39,8 +39,11 @@ ROOM_BYTES: Final = 24 * 1024 * 1024
 """With less free disk nothing new is taken on: the log may be copied into the database at once, which is 16 MiB,
 and what waits has to be written."""
 
+LOOK_S: Final = 10.0
+"""How often the disk is looked at, beside each commit: others fill it, too. Each look wakes an idle node."""
+
 ROOM_LOOK_S: Final = 2.0
-"""How often the disk is looked at, beside each commit: others fill it, too."""
+"""How often while it lacks room: somebody waits for that."""
 
 _MIB: Final = 1024 * 1024
 
@@ -143,7 +146,7 @@ class Committing:
         """Look at the disk now and again, for as long as the node runs."""
         while True:
             self._look()
-            await trio.sleep(ROOM_LOOK_S)
+            await trio.sleep(ROOM_LOOK_S if self._lacks else LOOK_S)
 
     def commit(self, effect: Commit) -> None:
         """Queue a commit.
