@@ -31,9 +31,12 @@ from mesh.wire.swim_messages import Dead
 READERS_MAX: Final = 8
 """So many are told in a mesh that is too large for everybody to be."""
 
+SETTLED_S: Final = 0.25
+"""A change waits so long for others, and for the moment to pass in which all are busy with the same news."""
+
 WRITTEN_S: Final = 1.0
 WRITTEN_BURST: Final = 8
-"""It is written anew at this pace; who has just entered learns of all the others within a moment."""
+"""It is written anew at this pace, in the long run."""
 
 _State: TypeAlias = tuple[object, ...]
 _NOTHING: Final = WriteObituary(())
@@ -71,6 +74,8 @@ class Obituary:
         if state == self._seen:
             self._due = None
             return []
+        if self._due is None and self._written is not _NOTHING:
+            self._due = now + SETTLED_S
         if self._due is not None and now < self._due:
             return []
         if not self._pace.allows(now):

@@ -14,7 +14,7 @@ from mesh.membership.profile import local
 from mesh.membership.testimony import WITNESSED_MAX
 from mesh.node.commands import Leave
 from mesh.node.node import Node
-from mesh.node.obituary import READERS_MAX, WRITTEN_BURST, WRITTEN_S
+from mesh.node.obituary import READERS_MAX, SETTLED_S, WRITTEN_BURST, WRITTEN_S
 from mesh.wire.packet import decode_packet
 from mesh.wire.records import Cause, State
 from mesh.wire.swim_messages import Alive, Dead, Left, Suspect
@@ -39,13 +39,22 @@ def said(letter: Letter) -> Dead:
 
 
 def meet(node: Node, *numbers: int) -> list[tuple[Letter, ...]]:
-    return written([e for n in numbers for e in tell(node, n, Alive(card_bytes(n)))])
+    effects: list[Effect] = []
+    for number in numbers:
+        effects += tell(node, number, Alive(card_bytes(number)))
+        effects += settle(node)
+    return written(effects)
+
+
+def settle(node: Node) -> list[WriteObituary]:
+    return node._obituary.step(NOW + SETTLED_S)
 
 
 def meet_slowly(node: Node, *numbers: int) -> None:
     for number in numbers:
         data = from_host(number, Alive(card_bytes(number)))
         node.handle_datagram(NOW + number * WRITTEN_S, address(number), data)
+        node._obituary.step(NOW + number * WRITTEN_S + SETTLED_S)
 
 
 def state_of(node: Node, number: int) -> tuple[State, Cause]:
@@ -89,7 +98,8 @@ def test_voters_are_told_though_they_are_neither_observers_nor_first() -> None:
     told = readers(node._obituary._written.letters)
     voter = next(one for one in node._swim.table.living if one not in told)
     node._obituary._voters = lambda: (voter, node.identity.node_id, NodeId(99))
-    ((*_, last),) = [written(node.handle_timeout(NOW + 100 * WRITTEN_S))]
+    assert node._obituary.step(NOW + 100 * WRITTEN_S) == []
+    (last,) = written([*node._obituary.step(NOW + 100 * WRITTEN_S + SETTLED_S)])
     assert voter in readers(last)
     assert len(last) == READERS_MAX
 
@@ -115,7 +125,7 @@ def test_a_storm_of_changes_is_written_at_a_bounded_pace_and_the_last_of_them_in
     assert count <= WRITTEN_BURST
     due = node._obituary.next_deadline()
     assert due is not None
-    assert NOW < due <= NOW + WRITTEN_S
+    assert NOW + SETTLED_S < due <= NOW + SETTLED_S + WRITTEN_S
     effects: list[Effect] = []
     while node._obituary.next_deadline() is not None:
         at = node.next_timeout()
@@ -131,8 +141,20 @@ def test_what_changes_and_changes_back_before_it_was_written_is_not_due() -> Non
     machine = node._obituary
     assert machine.next_deadline() is not None
     machine._seen = machine._state()
-    assert machine.step(NOW) == []
+    assert settle(node) == []
     assert machine.next_deadline() is None
+
+
+def test_a_change_waits_a_moment_for_others_that_come_with_it() -> None:
+    node = started()
+    (first,) = written(tell(node, 2, Alive(card_bytes(2))))
+    assert readers(first) == [node_id(2)]
+    assert written(tell(node, 3, Alive(card_bytes(3)))) == []
+    assert node._obituary.next_deadline() == NOW + SETTLED_S
+    assert written(tell(node, 4, Alive(card_bytes(4)))) == []
+    ((*_, last),) = [written(node.handle_timeout(NOW + SETTLED_S))]
+    assert readers(last) == [node_id(2), node_id(3), node_id(4)]
+    assert node._obituary.next_deadline() is None
 
 
 def test_a_node_that_says_farewell_takes_it_back_first() -> None:
@@ -156,8 +178,8 @@ def test_a_node_that_stops_for_another_with_its_id_takes_it_back() -> None:
 def test_a_session_whose_number_was_raised_has_another_obituary() -> None:
     node = started()
     meet(node, 2)
-    effects = tell(node, 2, Left(node_id(1), 9, 0))
-    ((letter,),) = written(effects)
+    tell(node, 2, Left(node_id(1), 9, 0))
+    ((letter,),) = written([*settle(node)])
     assert said(letter).boot == node.identity.card.boot == 10
 
 
