@@ -69,13 +69,16 @@ class MemberTable:
         return list(reversed(self._gone))
 
     def recently_dead(self, now: float, window_s: float, count_max: int) -> list[Member]:
-        """Return the members that died within `window_s`, the latest first. O(those that went since)."""
+        """Return the members that died within `window_s`, the latest first; O(those that went since).
+
+        Not those whose guardian has said so: nobody is there to be told anything.
+        """
         found: list[Member] = []
         for node_id in reversed(self._gone):
             member = self._members[node_id]
             if now - member.since >= window_s or len(found) >= count_max:
                 break
-            if member.state is State.DEAD:
+            if member.state is State.DEAD and member.cause is not Cause.ENDED:
                 found.append(member)
         return found
 

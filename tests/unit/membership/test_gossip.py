@@ -83,6 +83,18 @@ def test_recently_dead_are_told_too() -> None:
     assert pump.run_until(lambda: hosts[0].state_of(hosts[2]) is State.ALIVE, 0.5)
 
 
+def test_where_a_guardian_has_said_that_a_session_is_over_nobody_is_told_anything() -> None:
+    pump = Pump()
+    hosts = pump.mesh(3)
+    pump.kill(hosts[2])
+    verdict = Dead(hosts[2].node_id, 1, 0, Cause.ENDED, hosts[2].node_id)
+    pump.at_host(hosts[0], hosts[1], verdict)
+    hosts[0].sent.clear()
+    pump.run(5 * pump.config.gossip_interval_s)
+    told = {s.to for s in hosts[0].sent if Dead in map(type, decode_packet(s.data).messages)}
+    assert told == {hosts[1].address}
+
+
 def test_what_the_dead_are_told_uses_up_no_telling_of_the_living() -> None:
     pump = Pump()
     hosts = pump.mesh(30)
