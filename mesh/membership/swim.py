@@ -32,10 +32,11 @@ from mesh.membership.reconnect import Reconnect
 from mesh.membership.rumours import Rumours
 from mesh.membership.sync import Sync
 from mesh.membership.table import MemberTable
+from mesh.membership.testimony import is_obituary
 from mesh.membership.vigil import Vigil
 from mesh.membership.wishes import Wishes
 from mesh.wire.packet import Packet
-from mesh.wire.records import Cause, State
+from mesh.wire.records import State
 from mesh.wire.swim_messages import (
     Ack,
     Alive,
@@ -205,7 +206,7 @@ class Swim:
             if kind is Ping and known is not None and known.is_living and not len(self._news):
                 # Nothing is on its way here, so a difference is one that gossip will not mend.
                 self._sync.compare(now, known, message.view)
-        if is_gone and self._leave_at is None and not _is_obituary(packet):
+        if is_gone and self._leave_at is None and not is_obituary(packet):
             self._sync.meet(now, sender, source)
         return self._take(now)
 
@@ -395,9 +396,3 @@ class Swim:
         self._gossip.hurry(now)
         self._due = self._next_due()
         return self._outbox.take()
-
-
-def _is_obituary(packet: Packet) -> bool:
-    """Say whether a packet was sent for a session that is over: nobody is there to compare notes with."""
-    over = packet.messages[0]
-    return type(over) is Dead and over.node_id == packet.sender and over.cause is Cause.ENDED

@@ -22,7 +22,9 @@ from mesh.membership.member import Member
 from mesh.membership.observers import observers_of
 from mesh.membership.outbox import Outbox
 from mesh.membership.table import MemberTable
-from mesh.wire.swim_messages import Seen, Suspect
+from mesh.wire.packet import Packet
+from mesh.wire.records import Cause
+from mesh.wire.swim_messages import Dead, Seen, Suspect
 
 WITNESSED_MAX: Final = 64
 """A witness of a crash tells so many members itself; they tell the rest."""
@@ -82,3 +84,9 @@ class Testimony:
             told = self._table.get(one)
             if told is not None:
                 self._outbox.send(told.address, *messages, about=node_id)
+
+
+def is_obituary(packet: Packet) -> bool:
+    """Say whether a packet was sent for a session that is over: nobody is there to compare notes with."""
+    over = packet.messages[0]
+    return type(over) is Dead and over.node_id == packet.sender and over.cause is Cause.ENDED
