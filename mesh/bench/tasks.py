@@ -149,6 +149,7 @@ class _Run:
         self._figures.throughput = Throughput(
             enqueued_s=round(len(ids) / enqueued_s, 1),
             end_to_end_s=round(len(ids) / ended_s, 1),
+            deferred_s=0.0,
             drained_s=0.0,
             seconds={"enqueue": round(enqueued_s, 3), "end_to_end": round(ended_s, 3)},
         )
@@ -161,7 +162,9 @@ class _Run:
         due = time.time() + 2.0 + 2 * before.seconds["enqueue"]
         self._progress.task(f"{self._settings.tasks} tasks, due at one moment")
         counted = self._settings.tasks
+        began = time.time()
         ids = self._submit({"argv": list(_TRUE), "not_before": due})
+        deferred_s = time.time() - began
         if time.time() > due:
             raise BenchError("mesh: the tasks were due before all of them were acknowledged")
         self._wait_counted(counted + len(ids))
@@ -169,8 +172,13 @@ class _Run:
         self._figures.throughput = Throughput(
             enqueued_s=before.enqueued_s,
             end_to_end_s=before.end_to_end_s,
+            deferred_s=round(len(ids) / deferred_s, 1),
             drained_s=round(len(ids) / ended_s, 1),
-            seconds={**before.seconds, "drain": round(ended_s, 3)},
+            seconds={
+                **before.seconds,
+                "defer": round(deferred_s, 3),
+                "drain": round(ended_s, 3),
+            },
         )
         self._progress.advance()
 

@@ -18,6 +18,7 @@ def test_tasks_are_measured_and_the_figures_fit_together(mesh: Mesh, tmp_path: P
     assert (found["settings"]["nodes"], found["settings"]["tasks"]) == (3, 20)
     rates, seconds = found["throughput"], found["throughput"]["seconds"]
     assert rates["enqueued_s"] > 0
+    assert abs(rates["deferred_s"] * seconds["defer"] - 20) < 1
     assert abs(rates["end_to_end_s"] * seconds["end_to_end"] - 20) < 1
     assert abs(rates["drained_s"] * seconds["drain"] - 20) < 1
     assert found["acknowledged"]["median_ms"] < found["pickup"]["median_ms"]

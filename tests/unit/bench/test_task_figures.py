@@ -19,6 +19,7 @@ WHOLE = TaskFigures(
     throughput=Throughput(
         enqueued_s=400.0,
         end_to_end_s=50.0,
+        deferred_s=900.0,
         drained_s=60.0,
         seconds={"enqueue": 2.5, "end_to_end": 20.0, "drain": 16.7},
     ),
