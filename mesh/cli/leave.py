@@ -1,7 +1,8 @@
 """`leave` and `drain`: let this host's node go, at once or when what runs on it has ended.
 
 Its tasks are the mesh's, and stay. What it runs is stopped and let go, for others to run: `leave` at once, `drain`
-after a time in which it may end by itself.
+after a time in which it may end by itself. A voter without which too few are left for anything to be stored stays,
+unless it is forced: all task work of the others would stand still.
 """
 
 from __future__ import annotations
@@ -42,27 +43,40 @@ def add_commands(commands: Commands) -> None:
         help="what still runs after that is stopped and run elsewhere (default: 10m)",
     )
     for parser in (leave, drain):
+        parser.add_argument(
+            "--force",
+            action="store_true",
+            help="even if too few voters are left then, and the others' task work stands still",
+        )
         add_data(parser)
 
 
 def run_leave(options: argparse.Namespace) -> int:
     """Ask the node to leave and wait until it has stopped."""
-    return _leave(data_dir(options), "asked by mesh leave", 0.0)
+    return _leave(options, "asked by mesh leave", 0.0)
 
 
 def run_drain(options: argparse.Namespace) -> int:
     """Ask the node to take nothing more and to leave once it is idle, and wait until it has stopped."""
-    return _leave(data_dir(options), "asked by mesh drain", options.within)
+    return _leave(options, "asked by mesh drain", options.within)
 
 
-def _leave(directory: Path, reason: str, within_s: float) -> int:
+def _leave(options: argparse.Namespace, reason: str, within_s: float) -> int:
+    directory = data_dir(options)
     with node_at(directory) as client:
-        client.call("status")
+        status = client.call("status")
+        parting = status["registers"].get("parting", "") if status.get("phase") != "leaving" else ""
+        if parting and not options.force:
+            raise MeshError(
+                f"{parting}: start the others again first, or leave all the same with --force"
+            )
         view = next(item["view"] for item in client.stream("views") if "view" in item)
     with node_at(directory) as client:
         client.call("leave", reason=reason, within_s=within_s)
     from mesh.tasks.words import of_those_that_run
 
+    if parting:
+        complain(parting)
     if text := of_those_that_run([task["id"] for task in view["running"]], within_s):
         complain(text)
     if text := _unfinished(view):

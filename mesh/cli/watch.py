@@ -159,6 +159,7 @@ def show_status(options: argparse.Namespace) -> int:
                 ("mesh", status["mesh_id"] or "none yet"),
                 ("profile", status["profile"]),
                 ("voters", _voters(status["registers"])),
+                *_standstill(status["registers"]),
                 ("slots", f"{status['used']} of {status['slots']} in use"),
                 ("process", f"{status['pid']}, up for {format_duration(status['uptime_s'])}"),
                 ("data", status["data"]),
@@ -183,6 +184,11 @@ def _voters(registers: dict[str, Any]) -> str:
     if not registers["votes"]:
         notes.append("this node has no vote")
     return f"{', '.join(voters)} ({'; '.join(notes)})"
+
+
+def _standstill(registers: dict[str, Any]) -> list[tuple[str, str]]:
+    text = registers.get("standstill", "")
+    return [("tasks", f"stand still: {text}")] if text else []
 
 
 def _traffic(counts: dict[str, int]) -> str:

@@ -73,6 +73,9 @@ def show_tasks(options: argparse.Namespace) -> int:
 
     with answering_node(options, MAJORITY_S) as client:
         found = client.call("tasks")
+        standstill = client.call("status")["registers"].get("standstill", "")
+    if standstill:
+        complain(standstill)
     if options.json:
         print_json(found["tasks"])
     else:

@@ -25,6 +25,7 @@ from mesh.registers.stored import from_stored
 from mesh.registers.succession import Succession
 from mesh.registers.voter import Voter
 from mesh.tasks.config import TasksConfig
+from mesh.tasks.quorum import away, parting, standstill
 from mesh.tasks.retention import expiring
 from mesh.tasks.tasks import Tasks
 from mesh.wire.records import Card
@@ -52,10 +53,11 @@ class Holdings:
         card: Callable[[], Card],
         view: LiveView,
         address_of: Callable[[NodeId], Address | None],
+        name_of: Callable[[NodeId], str],
         seed: int,
         kept: Kept,
     ) -> None:
-        """Read what was kept; `address_of` tells where any member is that is known at all.
+        """Read what was kept; `address_of` and `name_of` tell of any member that is known at all.
 
         Raises:
             DecodeError: a record is none that this version can read.
@@ -68,6 +70,7 @@ class Holdings:
         self._card = card
         self._view = view
         self._address_of = address_of
+        self._name_of = name_of
         self._seed = seed
         self._records = dict(map(from_stored, kept.records))
         self._numbers = dict(kept.numbers)
@@ -126,6 +129,7 @@ class Holdings:
             claim_for_s=config.leases.doubt_s,
             now=now,
         )
+        self._tasks.name_of = self._name_of
 
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` has something to do, or None."""
@@ -168,15 +172,30 @@ class Holdings:
         """Who votes, as far as this node knows."""
         return () if self._roster is None else self._roster.voters
 
-    def describe(self, name_of: Callable[[NodeId], str]) -> dict[str, Any]:
-        """Return who votes, as far as this node knows, JSON-ready."""
-        roster = self._desk.roster
+    def standstill(self) -> str:
+        """Return why nothing can be stored; "" while enough voters are here, and for who is no member."""
+        if self._view.get(self._config.node_id) is None:
+            return ""
+        gone = away(self.voters, self._view)
+        return standstill(self.voters, gone, self._name_of) if gone else ""
+
+    def describe(self) -> dict[str, Any]:
+        """Return who votes, as far as this node knows, JSON-ready.
+
+        `standstill`: why nothing can be stored; `parting`: what it means for the others if this node leaves. Each
+        is "" if there is nothing to say.
+        """
+        roster, voters = self._desk.roster, self.voters
+        gone = away(voters, self._view)
+        has_part = len(self._view) > 1 and not self._is_muted
+        own_id, name_of = self._config.node_id, self._name_of
         return {
             "epoch": roster.epoch if roster is not None else 0,
-            "voters": sorted(map(name_of, roster.voters)) if roster is not None else [],
-            "voters_alive": sum(self._view.get(one) is not None for one in roster.voters)
-            if roster is not None
-            else 0,
+            "voters": sorted(map(name_of, voters)),
+            "voters_alive": len(voters) - len(gone),
+            "voters_away": sorted(map(name_of, gone)),
+            "standstill": self.standstill(),
+            "parting": parting(voters, gone, own_id, name_of) if has_part else "",
             "votes": bool(self._desk.voter.epoch) and not self._is_muted,
             "records": len(self._desk.voter),
         }

@@ -21,6 +21,7 @@ from mesh.node.exchanges import Exchanges
 from mesh.node.mail import Mail
 from mesh.node.obituary import Obituary
 from mesh.node.roll import Roll
+from mesh.node.standstill import Standstill
 from mesh.node.view import View, build_view
 from mesh.node.work import Work
 from mesh.placement.live_view import LiveView
@@ -67,6 +68,7 @@ class Machines:
             card=lambda: self.identity.card,
             view=self._live,
             address_of=self._address_of,
+            name_of=self._swim.rumours.name_of,
             seed=seed,
             kept=kept or Kept(),
         )
@@ -77,6 +79,7 @@ class Machines:
             lambda: self._work.voters,
             is_wanted=config.swim.lifeguard.has_lifelines,
         )
+        self._standstill = Standstill()
         self._has_founded = False
         self._exchanges = Exchanges()
         self._budget = Budget()
@@ -94,6 +97,7 @@ class Machines:
             self._work.next_timeout(),
             self._departure.next_deadline(),
             self._obituary.next_deadline(),
+            self._standstill.next_deadline(),
             self._budget.next_deadline(),
         )
         return min((at for at in deadlines if at is not None), default=None)

@@ -197,10 +197,14 @@ class Node(Machines):
             outputs += self._work.handle_member(now, self.identity.node_id)
         outputs += self._departure.step(now, self._work, self._swim)
         outputs += self._obituary.step(now)
+        outputs += self._standstill.step(now, self._why_standing())
         free_slots = 0 if self._departure.is_under_way else self._work.free_slots
         self.identity.vitals = Vitals(free_slots, self.identity.vitals.load_pct)
         self._roll.refresh_self(self.identity, free_slots)
         return self._effects(now, outputs)
+
+    def _why_standing(self) -> str:
+        return "" if self._departure.is_under_way else self._work.standstill()
 
     def _effects(self, now: float, outputs: list[Outgoing]) -> list[Effect]:
         effects: list[Effect] = []

@@ -65,7 +65,7 @@ def build_view(
         "slots": card.meta.slots,
         "used": work.used,
         "counters": {name: count for name, count in sorted(counted.items()) if count},
-        "registers": work.describe(swim.rumours.name_of),
+        "registers": work.describe(),
         "health": swim.awareness.score,
         "lifelines": {"kept": swim.lines.own.kept, "of_others": swim.lines.evidence.held},
         "since": started_at + offset_s,

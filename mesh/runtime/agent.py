@@ -367,11 +367,10 @@ class Agent:
                     return
                 if heard == 1:
                     drain_s = self._settings.drain_s
-                    ids = [run["id"] for run in self._node.view(self._clock()).running]
-                    said = f"{name}: leaving"
-                    self._console.say(
-                        "; ".join(filter(None, (said, of_those_that_run(ids, drain_s))))
-                    )
+                    view = self._node.view(self._clock())
+                    runs = of_those_that_run([run["id"] for run in view.running], drain_s)
+                    said = (f"{name}: leaving", runs, view.node["registers"]["parting"])
+                    self._console.say("; ".join(filter(None, said)))
                     self._driver.tell(Leave(f"{name} received", drain_s))
 
 

@@ -15,6 +15,7 @@ from mesh.registers.trust import Hold
 from mesh.registers.voter import Voter
 from mesh.tasks.body import Body
 from mesh.tasks.form import of_value
+from mesh.tasks.quorum import away, standstill
 from mesh.tasks.show import task_json
 from mesh.wire.records import Card
 from mesh.wire.register_messages import Owner, Value
@@ -99,12 +100,14 @@ class Means:
         voters = self.registers.seats(key).voters
         if not voters:
             return "this node knows no voters yet: it has not met the mesh; try again in a moment"
-        gone = [voter for voter in voters if self.view.get(voter) is None]
+        gone = away(voters, self.view)
         names = ", ".join(self.name_of(voter) for voter in voters)
         text = (
             f"an answer from {majority(len(voters))} of the task's {len(voters)} voters ({names}) is expected, "
             f"and did not come for {waited_s:g} s"
         )
+        if why := standstill(voters, gone, self.name_of):
+            return f"{why}; {text}: bring them back, or ask at a node that sees them"
         if gone:
             missed = ", ".join(self.name_of(voter) for voter in gone)
             return f"{text}: not seen alive from here: {missed}; bring them back, or ask at a node that sees them"

@@ -69,6 +69,9 @@ class Tasks:
     )
     """Those of tasks that it takes; those of registers go to its desk."""
 
+    name_of: Callable[[NodeId], str] | None = None
+    """Returns what people call a member, be it gone; None: its id serves for one that is. Set before the first call."""
+
     def __init__(
         self,
         *,
@@ -305,5 +308,7 @@ class Tasks:
         return node_id == self._own_id or self._view.get(node_id) is not None
 
     def _name_of(self, node_id: NodeId) -> str:
+        if self.name_of is not None:
+            return self.name_of(node_id)
         member = self._view.get(node_id)
         return format_id(node_id) if member is None else member.name

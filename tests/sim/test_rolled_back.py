@@ -12,7 +12,7 @@ from mesh.sim.world import World
 
 def votes(host: Host) -> bool:
     assert isinstance(host.node, Node)
-    return bool(host.node._work.describe(str)["votes"])
+    return bool(host.node._work.describe()["votes"])
 
 
 def test_voter_whose_disk_and_clock_were_set_back_votes_no_more_though_it_be_restarted() -> None:

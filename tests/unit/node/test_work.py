@@ -101,6 +101,9 @@ def test_whoever_has_founded_a_mesh_votes_once_its_roster_is_durable() -> None:
         "epoch": 1,
         "voters": ["host-1"],
         "voters_alive": 1,
+        "voters_away": [],
+        "standstill": "",
+        "parting": "",
         "votes": True,
         "records": 1,
     }
@@ -141,6 +144,9 @@ def test_founder_that_has_sealed_its_epoch_does_not_found_again() -> None:
         "epoch": 0,
         "voters": [],
         "voters_alive": 0,
+        "voters_away": [],
+        "standstill": "",
+        "parting": "",
         "votes": False,
         "records": 0,
     }
