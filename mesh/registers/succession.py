@@ -13,9 +13,10 @@ Nothing is stored for this. The roster of epoch E is the record of `successor_ke
 one that follows none; an installation carries those records along, so that whoever votes in E has it on its
 disk. A session that ends at any point begins again with that, and asks others for what it has not.
 
-Rosters travel by `Roster`, the one before first, for without it nothing can be sealed. `AskRoster` asks for
-what is later than the asker knows; one that knows the latest says just that. So it is also the answer of a
-voter that was told. What is lost is sent again, what comes twice changes nothing.
+Rosters travel by `Roster`, the one before first, for without it nothing can be sealed. It is believed of a voter
+that was asked, and else a reason to ask (hearsay.py). `AskRoster` asks for what is later than the asker knows; one
+that knows the latest says just that. So it is also the answer of a voter that was told. What is lost is sent again,
+what comes twice changes nothing.
 
 Source: our own.
 """
@@ -32,6 +33,7 @@ from mesh.errors import LocalProtocolError
 from mesh.registers.admission import Admission, Member, Pace
 from mesh.registers.asker import Outcome
 from mesh.registers.handover import Adopt, Install, Move, Propose
+from mesh.registers.hearsay import Hearsay
 from mesh.registers.installation import RESEND_S_MAX, Installation
 from mesh.registers.outbox import Message
 from mesh.registers.proposal import RESEND_S, Chosen
@@ -69,9 +71,6 @@ PROPOSE_S: Final = 5.0
 
 PAUSE_S: Final = 1.0
 
-HEARD_MAX: Final = 1_000
-"""So many nodes are remembered as told, or asked, a moment ago."""
-
 
 def held_rosters(own_id: NodeId, voter: Voter) -> list[Roster]:
     """Return the last two rosters that a voter's own records prove to be chosen, in order."""
@@ -103,6 +102,7 @@ class Succession:
         self._voter = voter
         self._pace = pace
         self._rng = rng
+        self._hearsay = Hearsay(own_id, rng)
         self._before: Roster | None = None
         self._admission = Admission(own_id, pace)
         self._installation: Installation | None = None
@@ -114,7 +114,6 @@ class Succession:
         self._untold: tuple[NodeId, ...] = ()
         self._tell_at = now
         self._tell_s = RESEND_S
-        self._heard: dict[NodeId, float] = {}  # told, or asked, because of what it sent
         self._first: list[Move] = []
         for roster in held_rosters(own_id, voter):
             self._first += self._learn(now, roster)
@@ -212,7 +211,7 @@ class Succession:
             assert self._installation.roster == roster, roster
             assert self._installation.result is None
         assert roster is not None or not self._untold
-        assert len(self._heard) <= HEARD_MAX
+        self._hearsay.check_invariants()
 
     # Learning.
 
@@ -235,16 +234,34 @@ class Succession:
         return [Adopt(roster), *self._install(now)]
 
     def _on_roster(self, now: float, sender: NodeId, roster: Roster) -> list[Move]:
-        out = self._learn(now, roster)
+        out: list[Move] = []
+        if self._is_news(roster):
+            known = self._known_voters()
+            is_voter = sender in known or sender in roster.voters
+            if not is_voter or not self._hearsay.is_answer(now, sender):
+                asked = self._hearsay.ask(now, sender, known, roster.voters)
+                return [(node, AskRoster(self._asks_above())) for node in asked]
+            out += self._learn(now, roster)
         if self.roster == roster and self._own_id in roster.voters and sender != self._own_id:
             self._untold = tuple(voter for voter in self._untold if voter != sender)
             out.append((sender, AskRoster(roster.epoch)))  # so that it need not tell again
         return out
 
+    def _is_news(self, roster: Roster) -> bool:
+        known = self.roster
+        if known is None or roster.epoch > known.epoch:
+            return True
+        return self._before is None and roster.epoch == known.epoch - 1
+
+    def _known_voters(self) -> list[NodeId]:
+        """Return the voters of the rosters that are known, each once."""
+        known = [roster for roster in (self._before, self.roster) if roster is not None]
+        return list(dict.fromkeys(voter for roster in known for voter in roster.voters))
+
     def _on_ask(self, now: float, sender: NodeId, epoch: int) -> list[Move]:
         known = 0 if self.roster is None else self.roster.epoch
         if epoch > known:
-            return self._ask_once(now, sender)
+            return self._ask_once(now, self._hearsay.better(now, sender, self._known_voters()))
         if epoch == known:
             self._untold = tuple(voter for voter in self._untold if voter != sender)
         return self._tell(sender, epoch)
@@ -253,9 +270,9 @@ class Succession:
         """See what follows from the epoch in which a node asks, or votes; 0: it votes in none."""
         known = 0 if self.roster is None else self.roster.epoch
         if epoch > known or epoch == 0:
-            return self._ask_once(now, sender)
+            return self._ask_once(now, self._hearsay.better(now, sender, self._known_voters()))
         is_over = epoch < known and epoch != self._voter.epoch
-        return self._tell(sender, epoch) if is_over and self._is_new(now, sender) else []
+        return self._tell(sender, epoch) if is_over and self._hearsay.is_new(now, sender) else []
 
     def _lacks(self) -> bool:
         """Say whether this node is in want of a roster, and does not only wonder whether there is another."""
@@ -276,16 +293,20 @@ class Succession:
         out: list[Move] = []
         if self._has_begun() and not self._is_proposing and now >= self._propose_after:
             out += self._propose(None)
-        voters = [] if self.roster is None else [*(self._before or self.roster).voters]
-        voters += [] if self.roster is None else self.roster.voters
         asked = [
             node
-            for node in dict.fromkeys([*self._admission.nodes, *voters])
+            for node in dict.fromkeys([*self._admission.nodes, *self._known_voters()])
             if node != self._own_id
         ]
         if asked:
-            out.append((self._rng.choice(asked), AskRoster(self._asks_above())))
+            out.append(self._question(now, self._rng.choice(asked)))
         return out
+
+    def _question(self, now: float, node: NodeId) -> Move:
+        """Return the question to one node; if it is a voter's, its answer counts."""
+        if node in self._known_voters():
+            self._hearsay.note(now, node)
+        return node, AskRoster(self._asks_above())
 
     def _asks_above(self) -> int:
         if self.roster is None:
@@ -294,24 +315,15 @@ class Succession:
         return self.roster.epoch - 2 if is_half and self.roster.epoch > FIRST else self.roster.epoch
 
     def _ask_once(self, now: float, node: NodeId) -> list[Move]:
-        if node == self._own_id or not self._is_new(now, node):
+        if node == self._own_id or not self._hearsay.is_new(now, node):
             return []
-        return [(node, AskRoster(self._asks_above()))]
+        return [self._question(now, node)]
 
     def _tell(self, node: NodeId, above: int) -> list[Move]:
         if node == self._own_id:
             return []
         known = (self._before, self.roster)
         return [(node, one) for one in known if one is not None and one.epoch > above]
-
-    def _is_new(self, now: float, node: NodeId) -> bool:
-        """Say whether nothing was sent to a node for what it sent a moment ago; remember that something is now."""
-        if now < self._heard.get(node, float("-inf")) + RESEND_S:
-            return False
-        if len(self._heard) >= HEARD_MAX:
-            self._heard.clear()
-        self._heard[node] = now
-        return True
 
     def _pause_s(self, seconds: float) -> float:
         return seconds * self._rng.uniform(0.75, 1.25)

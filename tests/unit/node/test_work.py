@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
+from mesh.core.address import Address
 from mesh.core.ballot import BALLOT_BYTES, Ballot
-from mesh.core.effects import Answer, Commit, GuardProcess, ReadOutput, StartProcess
+from mesh.core.effects import Answer, Commit, Effect, GuardProcess, ReadOutput, StartProcess
 from mesh.core.ids import NO_MESH
 from mesh.core.process import ProcessExit, ProcessOutput
 from mesh.core.stored import Kept, StoredRecord
 from mesh.errors import DecodeError
 from mesh.node.config import Metadata
 from mesh.node.node import Node
+from mesh.registers.hearsay import ANSWER_S
 from mesh.registers.roster import proposing
 from mesh.tasks.commands import GetTask, Submit, WaitFor
 from mesh.wire.records import Cause
@@ -189,13 +192,41 @@ def test_with_three_members_three_vote_and_each_has_the_tasks_of_before() -> Non
     assert task(wire, 2, "job")["state"] == "ready", "it outlives the node that took it in"
 
 
-def test_later_roster_in_a_message_is_followed_and_an_older_one_is_not() -> None:
+def test_roster_in_a_message_is_followed_once_a_voter_says_so_when_asked() -> None:
     node = started()
     tell(node, 2, *(Alive(card_bytes(number)) for number in (2, 3, 4)))
-    tell(node, 2, Roster(4, (node_id(2), node_id(3), node_id(4))))
+    three = Roster(4, (node_id(2), node_id(3), node_id(4)))
+    tell(node, 2, three)
+    assert registers(node)["epoch"] == 0
+    for number in (2, 3, 4):
+        tell(node, number, three)
+    assert registers(node)["epoch"] == 4
+    tell(node, 2, Roster(3, (node_id(4),)))
     tell(node, 2, Roster(3, (node_id(4),)))
     assert registers(node)["epoch"] == 4
     assert registers(node)["voters"] == ["host-2", "host-3", "host-4"]
+
+
+def _hear(node: Node, now: float, source: Address, data: bytes) -> list[Effect]:
+    return node.handle_datagram(now, source, data)
+
+
+def test_far_roster_in_one_datagram_of_a_member_stops_no_work() -> None:
+    wire = Neighbours()
+    for number in (1, 2, 3, 4):
+        wire.begin(number)
+        wire.run(0.0)
+    wire.run(10.0, until=lambda: all(registers(one)["epoch"] == 2 for one in wire.nodes.values()))
+    wire.run(2 * ANSWER_S)
+    far = Roster(999, tuple(sorted((node_id(4), node_id(9)))))
+    for sender in (2, 4):
+        data, source = from_host(sender, far), address(sender)
+        for number in (1, 2, 3, 4):
+            wire.do(number, partial(_hear, source=source, data=data))
+        wire.run(90.0)
+    assert [registers(one)["epoch"] for one in wire.nodes.values()] == [2, 2, 2, 2]
+    wire.give(4, lambda command: Submit(command, job("after")))
+    assert wire.started()
 
 
 @pytest.mark.parametrize("key", [b"\0roster/0", b"\0roster/1"])
