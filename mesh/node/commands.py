@@ -52,9 +52,13 @@ class TakeAddress:
 
 @dataclass(frozen=True, slots=True)
 class SetRoom:
-    """Whether the store takes on more. Without room this node drops what others ask it to vote on. Not answered."""
+    """Whether the store takes on more, and what it lacks, in words. Not answered.
+
+    Without room this node drops what others ask it to vote on, and refuses commands that need its own vote.
+    """
 
     has_room: bool
+    lacks: str = ""
 
 
 Command: TypeAlias = TaskCommand | Leave | ForgetMember | Why | SetLoad | TakeAddress | SetRoom

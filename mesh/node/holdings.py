@@ -63,8 +63,8 @@ class Holdings:
             DecodeError: a record is none that this version can read.
         """
         self.counters: dict[str, int] = {}
-        self.has_room = True
-        """Whether the store takes on more: without room, requests that would have to be stored are dropped."""
+        self._lacks: str | None = None
+        """What the store lacks for more; None: nothing. Then requests that would have to be stored are dropped."""
 
         self._config = config
         self._card = card

@@ -110,7 +110,7 @@ class Node(Machines):
             self.identity.vitals = Vitals(self.identity.vitals.free_slots, command.load_pct)
             return []
         if isinstance(command, SetRoom):
-            self._work.has_room = command.has_room
+            self._work.set_room(has_room=command.has_room, lacks=command.lacks)
             return []
         if isinstance(command, Leave):
             return self._settle(

@@ -24,10 +24,19 @@ from mesh.node.holdings import INSTALLED, MUTED, SEALED, Holdings
 from mesh.registers import outbox
 from mesh.registers.admission import Member
 from mesh.registers.handover import SetAside
+from mesh.registers.proposal import majority
 from mesh.registers.stored import to_stored
-from mesh.tasks.commands import Abandon, TaskCommand, Unfollow
+from mesh.tasks.commands import (
+    Abandon,
+    RetryTask,
+    Submit,
+    SubmitMany,
+    TaskCommand,
+    Unfollow,
+)
 from mesh.tasks.effects import Outgoing as Step
 from mesh.tasks.effects import Send
+from mesh.tasks.quorum import away
 from mesh.tasks.tasks import Tasks
 from mesh.wire import register_messages, repair_messages, roster_messages
 
@@ -49,6 +58,9 @@ _HARMLESS: Final = (Answer, Emit, ReadOutput, StopProcess, TaskChanged)
 
 _TAKES_ROOM: Final = (register_messages.Prepare, register_messages.Accept, repair_messages.Ship)
 """What would have to be stored, and is asked again."""
+
+_TAKES_IN: Final = (Submit, SubmitMany, RetryTask)
+"""What a client asks to be kept."""
 
 
 class Work(Holdings):
@@ -88,13 +100,18 @@ class Work(Holdings):
         harmless = (one for one in outputs if isinstance(one, _HARMLESS))
         return [*harmless, Commit(_MUTING, numbers={MUTED: 1}), _warning()]
 
+    def set_room(self, *, has_room: bool, lacks: str) -> None:
+        """Take whether the store takes on more, and what it lacks, in words."""
+        self._lacks = None if has_room else lacks
+        self._desk.has_room = has_room
+
     # What happens.
 
     def handle_messages(
         self, now: float, sender: NodeId, messages: Iterable[object]
     ) -> list[Outgoing]:
         """Take messages of `MESSAGES` that came together from a member."""
-        if not self.has_room:
+        if self._lacks is not None:
             messages, asked = [], messages
             for message in asked:
                 if isinstance(message, _TAKES_ROOM):
@@ -107,6 +124,12 @@ class Work(Holdings):
         """Take a client's command."""
         if self._is_muted and not isinstance(command, Abandon | Unfollow):
             return [Answer(command.command_id, None, _MUTED)]
+        if self._lacks is not None and isinstance(command, _TAKES_IN) and self._is_needed():
+            text = (
+                f"nothing new can be stored: {self._lacks or 'the disk has no room'}; this node's vote is needed, so "
+                "nothing is taken in until there is room again"
+            )
+            return [Answer(command.command_id, None, text)]
         return self._deliver(now, self._tasks.handle_command(now, command))
 
     def handle_process(self, now: float, event: ProcessEvent) -> list[Outgoing]:
@@ -147,6 +170,12 @@ class Work(Holdings):
         return self._deliver(now, self._tasks.handle_timeout(now))
 
     # Inside.
+
+    def _is_needed(self) -> bool:
+        """Say whether no majority votes without this node."""
+        others = [one for one in self.voters if one != self._config.node_id]
+        here = len(others) - len(away(others, self._view))
+        return len(others) < len(self.voters) and here < majority(len(self.voters))
 
     def _deliver(self, now: float, steps: list[Step]) -> list[Outgoing]:
         """Let the tasks hear of a later roster, and turn all that leaves into what the node sends and does."""

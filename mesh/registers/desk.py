@@ -28,7 +28,7 @@ from enum import Enum
 from mesh.core.ballot import Ballot
 from mesh.core.effects import Persist
 from mesh.core.ids import NodeId
-from mesh.registers.asker import Asked, Asker, Done
+from mesh.registers.asker import NOBODY, Asked, Asker, Done
 from mesh.registers.handover import Adopt, Install, Move, Propose, SetAside, Succession
 from mesh.registers.holder import Holder
 from mesh.registers.keeping import Keeping
@@ -38,6 +38,7 @@ from mesh.registers.outbox import Message, Outbox, Output
 from mesh.registers.owning import Owning
 from mesh.registers.proposal import Change
 from mesh.registers.record import NOTHING, Record
+from mesh.registers.roster import ROSTERS
 from mesh.registers.seating import Seating
 from mesh.registers.upkeep import Fill, UpkeepMove
 from mesh.registers.voter import Forget, Step, Store, StoreEpoch, Voter
@@ -98,6 +99,9 @@ class Desk(Holder):
         self.voter = voter
         """Its records and leases may be looked at; only the desk changes them."""
 
+        self.has_room = True
+        """Whether the store takes on more; without room this node's own voter takes no new register, and no claim."""
+
         self._own_id = own_id
         self._domain = domain
         self._now = float("-inf")
@@ -127,7 +131,7 @@ class Desk(Holder):
         """
         steps: list[Step] | None = None
         epoch = self._seating.seats(key).epoch
-        if self._seating.place(key) == 0 and epoch == self.voter.epoch:
+        if self.has_room and self._seating.place(key) == 0 and epoch == self.voter.epoch:
             steps = self.voter.create(now, key, self._domain, value)
         if steps is None:
             self._ask(now, self._asker.create(now, key, value, tag, timeout_s))
@@ -240,7 +244,19 @@ class Desk(Holder):
         self._outbox.flush(now)
 
     def _deliver_own(self, now: float, message: Message) -> None:
-        self._deliver(now, self._own_id, message)
+        if self.has_room or not self._takes_room(message):
+            self._deliver(now, self._own_id, message)
+
+    def _takes_room(self, message: Message) -> bool:
+        """Say whether a message of this node's to its own voter takes on something new: a register, or a claim.
+
+        Voters to be are asked all the same: they are what may help.
+        """
+        if not isinstance(message, Prepare | Accept) or message.key.startswith(ROSTERS):
+            return False
+        if isinstance(message, Accept):
+            return self.voter.record(message.key).promised < message.ballot
+        return message.boot != NOBODY or not self.voter.holds(message.key)
 
     def _deliver(self, now: float, sender: NodeId, message: Message) -> None:
         if isinstance(message, Prepare | Accept | Renew | Read):

@@ -305,7 +305,7 @@ class Agent:
             self._console.say(f"{lacks}; until then this node takes on nothing that has to be kept")
         else:
             self._console.say("the store has room again")
-        self._driver.tell(SetRoom(has_room=not lacks))
+        self._driver.tell(SetRoom(not lacks, lacks))
 
     def _announce(self, endpoint: Endpoint) -> None:
         config, keys = self._node.config, self._sealing.describe()["keys"]

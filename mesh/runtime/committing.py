@@ -208,7 +208,8 @@ class Committing:
             system = os.statvfs(self.path)
         except OSError as error:
             return f"{self.path} cannot be looked at: {error.strerror}"
-        free_bytes = system.f_bavail * system.f_frsize
+        # What waits is written to the log first, and copied into the database later.
+        free_bytes = max(0, system.f_bavail * system.f_frsize - 2 * self._store.waiting_bytes)
         if free_bytes >= ROOM_BYTES:
             return ""
         return (

@@ -139,35 +139,62 @@ node.process.wait(20)
     assert stage(disk, "40m", play)["code"] == 0
 
 
+def test_only_voter_on_a_disk_that_it_fills_itself_refuses_more_and_lives_on(disk: Path) -> None:
+    play = """
+taken, refused = [], ""
+for i in range(4000):
+    try:
+        taken.append(submit(i)["id"])
+    except MeshError as error:
+        refused = str(error)
+        break
+result["taken"], result["refused"] = len(taken), refused
+many = [{"argv": ["true", "x" * 20000], "id": f"m{i}"} for i in range(100)]
+result["many"] = [one.get("error", "") for one in node.call("submit_many", tasks=many)["tasks"]]
+result["free"] = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+subprocess.run(["mount", "-o", "remount,size=200m", str(disk)], check=True)
+node.until(lambda: submit("after")["id"] == "tafter")
+result["lost"] = [id for id in taken if node.call("task", id=id)["id"] != id]
+node.process.terminate()
+node.process.wait(20)
+"""
+    found = stage(disk, "60m", play)
+    assert found["taken"] > 100
+    assert "nothing new can be stored" in found["refused"]
+    assert "MiB of free disk, 24 MiB are expected: free some room" in found["refused"]
+    assert all("nothing new can be stored" in error for error in found["many"])
+    assert found["free"] > 16 << 20
+    assert found["lost"] == []
+    assert found["code"] == 0, found["log"]
+
+
 def test_commit_that_failed_ends_the_node_and_what_was_answered_is_kept(disk: Path) -> None:
     play = """
-node.until(lambda: submit("first")["id"] == "tfirst")
-answered = []
-fill(1 << 20)
-for i in range(500):
-    try:
-        answered.append(submit(i)["id"])
-    except MeshError:
-        break
+node.process.terminate()
+node.process.wait(20)
+code = code.replace("slots=0", "slots=1")
+node = Node()
+node.until(lambda: node.call("status")["phase"] == "member")
+answered = [submit(i)["id"] for i in range(20)]
+go = disk.parent / "go"
+wait = f"while ! test -e {go}; do sleep 0.02; done; seq 20000"
+node.until(lambda: all(node.call("task", id=id)["state"] == "done" for id in answered))
+node.call("submit", argv=["sh", "-c", wait], id="last")
+node.until(lambda: node.call("task", id="last")["state"] == "leased")
+fill(0)
+go.touch()
 result["ended"] = node.process.wait(20)
 result["said"] = node.said()
 spare.unlink()
 node = Node()
 node.until(lambda: node.call("status")["phase"] == "member")
-def is_kept(id):
-    try:
-        return bool(node.call("task", id=id))
-    except MeshError as error:
-        return str(error)
-node.until(lambda: is_kept("tfirst") is True)
-result["lost"] = [(id, is_kept(id)) for id in answered if is_kept(id) is not True]
-result["answered"] = len(answered)
+node.until(lambda: node.call("task", id="last")["state"] == "done")
+result["states"] = [node.call("task", id=id)["state"] for id in answered]
 node.process.terminate()
 node.process.wait(20)
 """
-    found = stage(disk, "5m", play)
+    found = stage(disk, "40m", play)
     assert found["ended"] == 1
     assert "a disk with room left is expected, found it full; free some room" in found["said"]
     assert "Traceback" not in found["said"]
-    assert found["answered"] > 10
-    assert found["lost"] == []
+    assert found["states"] == ["done"] * 20

@@ -66,6 +66,11 @@ class Queue:
             and self._bytes < self._bytes_max * ROOM_SHARE
         )
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Return about how much waits, with what is being committed."""
+        return self._bytes
+
     def put(self, write: Write) -> int:
         """Queue a write; return its ticket, one more than the last.
 

@@ -107,6 +107,11 @@ class Store:
         """Say whether to take on more that must be written. Ask before; what was taken on fits in."""
         return self._queue.has_room
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Return about how much waits to be written."""
+        return self._queue.waiting_bytes
+
     def check_position(self, seen: int) -> None:
         """Compare with the position that a peer has seen of this store, before the first vote of a session.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mesh.core.effects import Answer
 from mesh.node.commands import SetRoom
 from mesh.node.config import Metadata
-from mesh.tasks.commands import Submit
+from mesh.tasks.commands import Submit, SubmitMany
 from tests.unit.node.neighbours import Neighbours
 from tests.unit.node.talk import job
 
@@ -70,3 +70,75 @@ def test_two_of_three_voters_without_room_accept_nothing() -> None:
     assert submit(wire, 1, "lost").error is not None
     assert not keeps(wire, 2, "lost")
     assert not keeps(wire, 3, "lost")
+
+
+def alone(slots: int) -> Neighbours:
+    wire = Neighbours()
+    wire.begin(1, meta=Metadata(slots=slots))
+    return wire
+
+
+def test_only_voter_without_room_refuses_what_is_submitted_to_it_and_says_why() -> None:
+    wire = alone(slots=0)
+    assert submit(wire, 1, "before").result == {"id": "before"}
+    wire.give(1, lambda _: SetRoom(has_room=False, lacks="1.0 MiB are free"))
+    before = wire.disks[1].kept()
+    began = wire.now
+    for given in (
+        wire.give(1, lambda number: Submit(number, job("full"))),
+        wire.give(1, lambda number: SubmitMany(number, (job("full"),))),
+    ):
+        answer = wire.answer(given)
+        assert answer is not None
+        assert answer.result is None
+        assert "nothing new can be stored" in str(answer.error)
+        assert "1.0 MiB are free" in str(answer.error)
+    wire.run(60)
+    assert wire.now >= began + 60
+    assert wire.disks[1].kept() == before
+    wire.give(1, lambda _: SetRoom(has_room=True))
+    assert submit(wire, 1, "after").result == {"id": "after"}
+
+
+def test_only_voter_without_room_starts_nothing_and_goes_on_when_there_is_some() -> None:
+    wire = alone(slots=1)
+    submit(wire, 1, "first")
+    submit(wire, 1, "second")
+    (first,) = wire.started()[1]
+    wire.give(1, lambda _: SetRoom(has_room=False))
+    wire.exit(1, first.run_id)
+    wire.run(60)
+    assert wire.started() == {}, "what it took on before is ended, and nothing more is taken on"
+    counts = wire.nodes[1].view(wire.now).task_counts
+    assert (counts["done"], counts["ready"]) == (1, 1)
+    wire.give(1, lambda _: SetRoom(has_room=True))
+    wire.run(60, wire.started)
+    assert wire.nodes[1].view(wire.now).task_counts["leased"] == 1
+
+
+def test_voter_without_room_submits_to_the_others_and_stores_nothing_itself() -> None:
+    wire = three_voters()
+    wire.give(3, lambda _: SetRoom(has_room=False))
+    for number in range(12):
+        assert submit(wire, 3, f"t{number}").result == {"id": f"t{number}"}
+        assert keeps(wire, 1, f"t{number}")
+        assert not keeps(wire, 3, f"t{number}")
+
+
+def test_voter_without_room_whose_vote_is_needed_refuses_at_once() -> None:
+    wire = three_voters()
+    wire.away = {2}
+    wire.run(30)
+    wire.give(3, lambda _: SetRoom(has_room=False, lacks="1.0 MiB are free"))
+    began = wire.now
+    assert "1.0 MiB are free" in str(submit(wire, 3, "t").error)
+    assert wire.now == began
+
+
+def test_only_voter_without_room_still_asks_others_to_vote() -> None:
+    wire = alone(slots=0)
+    wire.give(1, lambda _: SetRoom(has_room=False))
+    for number in (2, 3):
+        wire.begin(number, meta=NOBODY_RUNS)
+    wire.run(60, lambda: all(votes(wire, number) for number in (1, 2, 3)))
+    assert submit(wire, 1, "full").result == {"id": "full"}
