@@ -9,7 +9,7 @@ from typing import Any
 
 import msgpack
 
-from mesh.core.ballot import NO_BALLOT, Ballot
+from mesh.core.ballot import BALLOT_BYTES, NO_BALLOT, Ballot
 from mesh.core.stored import StoredRecord
 from mesh.errors import DecodeError
 from mesh.registers.record import Record
@@ -50,6 +50,8 @@ def _pack(ballot: Ballot) -> bytes | None:
 
 
 def _unpack(raw: bytes | None) -> Ballot:
+    if raw is not None and len(raw) != BALLOT_BYTES:
+        raise DecodeError(f"a ballot of {BALLOT_BYTES} bytes is expected, found {len(raw)}")
     return NO_BALLOT if raw is None else Ballot.unpack(raw)
 
 

@@ -27,7 +27,7 @@ from mesh.core.events import Event
 from mesh.core.ids import format_id
 from mesh.core.lines import DatagramRefused, HungUp
 from mesh.core.stored import Kept
-from mesh.errors import DataDirectoryError
+from mesh.errors import DataDirectoryError, DecodeError
 from mesh.node.commands import Leave, SetRoom
 from mesh.node.config import NodeConfig
 from mesh.node.node import Node
@@ -54,6 +54,7 @@ from mesh.runtime.services import Services
 from mesh.runtime.settings import AgentSettings
 from mesh.runtime.snapshot import Snapshot
 from mesh.runtime.status import Status
+from mesh.runtime.store.faults import StoreMismatchError
 from mesh.runtime.streams import Asker
 from mesh.runtime.udp import UdpSocket
 from mesh.runtime.whereabouts import Whereabouts
@@ -101,7 +102,7 @@ def run_agent(
         config = _node_config(settings, data, advertised, clock)
         snapshot = Snapshot(data.path, console.say)
         config = replace(config, remembered=snapshot.read(data.mesh_id))
-        node = Node(config, secrets.randbits(64), Kept(committing, committing.numbers))
+        node = _node(config, committing)
         disk = Disk(data, committing, keys, snapshot)
         agent = Agent(settings, disk, node, clock, console, guard=guard)
         stop = trio.run(agent.run, endpoint)
@@ -130,6 +131,16 @@ def _node_config(
         expect=settings.expect,
         unix_offset_s=time.time() - clock(),
     )
+
+
+def _node(config: NodeConfig, committing: Committing) -> Node:
+    try:
+        return Node(config, secrets.randbits(64), Kept(committing, committing.numbers))
+    except DecodeError as error:
+        raise StoreMismatchError(
+            f"{committing.path}: {error}; start the release that wrote it, or move the data directory away and start "
+            "as a new node"
+        ) from error
 
 
 def _note_store(data: DataDir, committing: Committing, say: Callable[[str], None]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from mesh.runtime.datadir import STORE_NAME, DataDir, open_data_dir
 from mesh.runtime.settings import AgentSettings
 from mesh.runtime.store.connection import DATABASE
 from mesh.runtime.store.faults import StoreError, StoreMismatchError, StoreRolledBackError
+from mesh.runtime.store.record import to_row
 
 PATIENCE_S = 30.0
 
@@ -198,4 +200,32 @@ def test_node_without_its_own_store_does_not_start(tmp_path: Path, *, is_gone: b
         shutil.copytree(tmp_path / "b" / STORE_NAME, tmp_path / "a" / STORE_NAME)
     settings = AgentSettings(data_dir=tmp_path / "a", bind=("127.0.0.1", 0), profile="local")
     with pytest.raises(StoreError, match=r"is expected, found .*start as a new node"):
+        run_agent(settings)
+
+
+@pytest.mark.parametrize(
+    ("stored", "words"),
+    [
+        (
+            StoredRecord(b"k", b"\1" * BALLOT_BYTES, b"\1" * (BALLOT_BYTES - 4), 0, b"v"),
+            f"a ballot of {BALLOT_BYTES} bytes is expected, found {BALLOT_BYTES - 4} at key 6b",
+        ),
+        (record(1), "a record of a register is expected at key"),
+    ],
+    ids=["width of a ballot", "value"],
+)
+def test_node_whose_store_holds_another_thing_than_records_does_not_start_and_says_so(
+    tmp_path: Path, stored: StoredRecord, words: str
+) -> None:
+    data = open_data_dir(tmp_path / "a", 1)
+    with open_store(data) as store:
+        commit(store, 1)
+    data.close()
+    with sqlite3.connect(data.path / STORE_NAME / DATABASE) as database:
+        row = to_row(stored)
+        database.execute("DELETE FROM registers")
+        database.execute("INSERT INTO registers VALUES (?, ?, ?, ?, ?, ?)", row)
+    database.close()
+    settings = AgentSettings(data_dir=data.path, bind=("127.0.0.1", 0), profile="local")
+    with pytest.raises(StoreError, match=words):
         run_agent(settings)

@@ -72,7 +72,7 @@ def _read(directory: Path) -> Inspection:
         numbers = read_numbers(connection, database)
         records = 0
         for row in connection.execute(ALL_ROWS):
-            from_row(row, database)
+            from_row(row, database, store.ballot_bytes)
             records += 1
     return Inspection(version, store, numbers, records, _size_of(directory))
 

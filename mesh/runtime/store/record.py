@@ -80,11 +80,11 @@ def to_row(record: StoredRecord) -> Row:
     )
 
 
-def from_row(row: tuple[Any, ...], path: Path) -> StoredRecord:
+def from_row(row: tuple[Any, ...], path: Path, ballot_bytes: int) -> StoredRecord:
     """Return the record of a row.
 
     Raises:
-        StoreDamagedError: the row is not as it was written.
+        StoreDamagedError: the row is not as it was written, or its ballots are of another width than the store's.
     """
     key, promised, ballot, seq, value, checksum = row
     try:
@@ -94,6 +94,10 @@ def from_row(row: tuple[Any, ...], path: Path) -> StoredRecord:
     if not is_whole:
         name = key.hex()[:64] if isinstance(key, bytes) else repr(key)[:64]
         raise damaged(path, "what was written of each key", f"another checksum at key {name}")
+    for one in (promised, ballot):
+        if one is not None and len(one) != ballot_bytes:
+            found = f"{len(one)} at key {key.hex()[:64]}"
+            raise damaged(path, f"a ballot of {ballot_bytes} bytes", found)
     return StoredRecord(key, promised, ballot, seq, value)
 
 

@@ -131,7 +131,7 @@ class Store:
         """
         with _explaining(self.path), reading(self.path) as connection:
             for row in connection.execute(ALL_ROWS):
-                yield from_row(row, self.path)
+                yield from_row(row, self.path, self._ballot_bytes)
 
     def write(
         self,
