@@ -138,7 +138,7 @@ def _add_offers(join: Parser) -> None:
         metavar="N",
         type=whole_number("--slots", 0, SLOTS_MAX),
         default=None,
-        help="how many tasks run here at once (default: the number of processors; 0: none)",
+        help="how many tasks run here at once (default: the number of processors; 0: none; more than 10000 are not used)",
     )
     join.add_argument("--pool", metavar="NAME", default="default", help="default: default")
     join.add_argument("--class", metavar="NAME", default="general", help="default: general")

@@ -39,6 +39,7 @@ from mesh.tasks.effects import Send
 from mesh.tasks.quorum import away
 from mesh.tasks.tasks import Tasks
 from mesh.wire import register_messages, repair_messages, roster_messages
+from mesh.wire.register_messages import LEASES_MAX
 
 _MUTING: Final = 1 << 62
 """The number of the commit that says so: nothing is committed after it."""
@@ -83,6 +84,8 @@ class Work(Holdings):
             self._desk.carry_out(now, self._succession.found(now))
         # Whatever an earlier session left was cleared away before this one began, or its leases were waited for.
         outputs = self._deliver(now, self._tasks.end(now, config.node_id, config.boot - 1))
+        if config.meta.slots > LEASES_MAX:
+            outputs.append(_too_many_slots(config.meta.slots))
         return [*outputs, _warning()] if self._is_muted else outputs
 
     def found(self, now: float) -> list[Outgoing]:
@@ -223,6 +226,14 @@ class Work(Holdings):
 
     def _count(self, what: str, by: int) -> None:
         self.counters[what] = self.counters.get(what, 0) + by
+
+
+def _too_many_slots(slots: int) -> Emit:
+    text = (
+        f"{LEASES_MAX} slots at most are used at a node, as so many leases fit into one renewal, found {slots}: what is "
+        "offered beyond that is declined as if all were taken; start more nodes on this host to run more"
+    )
+    return Emit(Event(kind=EventKind.WARN, detail=text))
 
 
 def _warning() -> Emit:

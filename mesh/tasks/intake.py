@@ -20,7 +20,7 @@ from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
 from mesh.tasks.slots import Needs, Slots
 from mesh.wire.records import Card
-from mesh.wire.register_messages import Standing
+from mesh.wire.register_messages import LEASES_MAX, Standing
 from mesh.wire.task_messages import Decline, Offer
 from mesh.wire.work_messages import SlotsFree
 
@@ -31,7 +31,8 @@ class Intake:
     def __init__(self, card: Callable[[], Card], config: TasksConfig) -> None:
         meta = card().meta
         self._card = card
-        self._slots = Slots(meta.slots, dict(meta.offers), config)
+        # Whoever has a slot has a lease, or is to get one; and all leases are renewed by one message.
+        self._slots = Slots(min(meta.slots, LEASES_MAX), dict(meta.offers), config)
         self._rest = Rest()
         self.is_draining = False
         """Nothing is taken any more."""

@@ -9,7 +9,8 @@ import pytest
 
 from mesh.core.address import Address
 from mesh.core.ballot import BALLOT_BYTES, Ballot
-from mesh.core.effects import Answer, Commit, Effect, GuardProcess, ReadOutput, StartProcess
+from mesh.core.effects import Answer, Commit, Effect, Emit, GuardProcess, ReadOutput, StartProcess
+from mesh.core.events import EventKind
 from mesh.core.ids import NO_MESH
 from mesh.core.process import ProcessExit, ProcessOutput
 from mesh.core.stored import Kept, StoredRecord
@@ -329,3 +330,15 @@ def test_output_that_nobody_could_take_is_counted() -> None:
         wire.do(1, lambda node, now: node.handle_process(now, piece))
         wire.run(5.0, until=lambda: wire.heard(1, ReadOutput))
     assert wire.nodes[1].view(wire.now).node["counters"]["dropped_output_bytes"] > 1_000_000
+
+
+def test_node_with_more_slots_than_leases_fit_into_a_renewal_says_how_many_it_uses() -> None:
+    node = Node(config(is_founder=True, meta=Metadata(slots=10_001)), seed=1)
+    effects = carry_out(node, node.start(NOW))
+    (text,) = [
+        one.event.detail
+        for one in effects
+        if isinstance(one, Emit) and one.event.kind is EventKind.WARN
+    ]
+    assert "10000 slots at most are used" in text
+    assert node.identity.vitals.free_slots == 10_000

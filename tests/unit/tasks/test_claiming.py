@@ -324,3 +324,22 @@ def test_claim_takes_its_offers_cause_for_the_attempt_that_this_was_about_alone(
         value = claim(once)
         assert value is not None
         assert of_value(value).cause is cause
+
+
+def test_node_with_more_slots_than_leases_fit_into_a_renewal_declines_what_is_beyond(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mesh.registers.leaseholder.LEASES_MAX", 2)
+    monkeypatch.setattr("mesh.tasks.intake.LEASES_MAX", 2, raising=False)
+    crew = Crew({A: 3})
+    for task_id in ("t1", "t2", "t3"):
+        crew.submit(task_id)
+    crew.wait(5)
+    first, second = crew.nodes[A].starts()
+    assert crew.nodes[A].tasks.free_slots == 0
+    answers = [one for _, one in crew.heard if isinstance(one, OfferAnswer)]
+    assert {one.decline for one in answers if one.task_id == "t3"} <= {Decline.BUSY}
+    crew.exit(A, first.run_id)
+    crew.wait(5)
+    assert [one.argv[1] for one in crew.nodes[A].starts()] == ["t3"]
+    assert second.argv[1] == "t2"
