@@ -17,7 +17,7 @@ from tests.sim.guarantees.world import KINDS, GuaranteesWorld, Outcome
 SEEDS = 8
 SWEPT = 1_000
 BLOCK = 50
-SEEN = range(12, 24)
+SEEN = range(12, 32)
 """Where each is seen within a few; from 0 on it takes 16 for a host without a guardian."""
 
 
