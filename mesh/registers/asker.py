@@ -169,10 +169,22 @@ class Asker:
         return self._begin(now, question)
 
     def create(
-        self, now: float, key: bytes, value: Value, tag: Hashable, timeout_s: float
+        self,
+        now: float,
+        key: bytes,
+        value: Value,
+        tag: Hashable,
+        timeout_s: float,
+        *,
+        is_new: bool = False,
     ) -> list[Asked]:
-        """Create a register, unless it exists: then that is the outcome, and it stays as it is."""
-        return self._begin(now, self._creation(now, key, value, tag, timeout_s))
+        """Create a register, unless it exists: then that is the outcome, and it stays as it is.
+
+        `is_new`: nobody but the asker knows the key yet, so nobody is asked first whether it exists.
+        """
+        question = self._creation(now, key, value, tag, timeout_s)
+        question.reads = not is_new
+        return self._begin(now, question)
 
     def finish_creation(
         self,
@@ -181,13 +193,14 @@ class Asker:
         value: Value,
         ballot: Ballot,
         *,
+        first: Value,
         tag: Hashable,
         timeout_s: float,
     ) -> list[Asked]:
-        """Create a register that this node, its first voter, has accepted by itself under `ballot` (Voter.create).
+        """Create a register that this node, its first voter, has accepted by itself as `first`, under `ballot` (Voter.create).
 
         The acceptance is stored before anything of this is sent; then it is handed in like any other's answer.
-        Where others know more, it is asked as ever.
+        Where others know more, it is asked as ever, with `value`: `first` is written under no other ballot.
         """
         question = self._creation(now, key, value, tag, timeout_s)
         question.reads = False
@@ -198,7 +211,7 @@ class Asker:
         question.under_way = proposal
         number = self._add(question)
         self._by_ballot[key, ballot] = number
-        out: list[Asked] = list(proposal.start_created(now, self._own_id, value))
+        out: list[Asked] = list(proposal.start_created(now, self._own_id, first))
         self._arm(number, question)
         return out + self._look(now, number, question)
 

@@ -123,23 +123,37 @@ class Desk(Holder):
 
     # Asking. Each ends as one Done with its tag.
 
-    def create(self, now: float, key: bytes, value: Value, tag: Hashable, timeout_s: float) -> None:
+    def create(
+        self,
+        now: float,
+        key: bytes,
+        value: Value,
+        tag: Hashable,
+        timeout_s: float,
+        *,
+        first: Value | None = None,
+        is_new: bool = False,
+    ) -> None:
         """Create a register, unless it exists: Chosen, or Exists with what a majority holds.
 
         The first voter of a register that it knows nothing of accepts it by itself, stores that, and asks the
-        others to: one round. All others ask first.
+        others to: one round. All others ask first, unless the key is new (`is_new`): drawn by the asker just now.
+
+        `first` is what a first voter writes so in place of `value`: it may name an owner (Record.is_named), for a new
+        key alone. Of a register that was purged the same ballot, and so the same token, may have been granted before.
         """
         steps: list[Step] | None = None
-        epoch = self._seating.seats(key).epoch
+        epoch, first = self._seating.seats(key).epoch, first or value
         if self.has_room and self._seating.place(key) == 0 and epoch == self.voter.epoch:
-            steps = self.voter.create(now, key, self._domain, value)
+            steps = self.voter.create(now, key, self._domain, first)
         if steps is None:
-            self._ask(now, self._asker.create(now, key, value, tag, timeout_s))
+            asked = self._asker.create(now, key, value, tag, timeout_s, is_new=is_new)
+            self._ask(now, asked)
         else:
             self._answer(now, self._own_id, steps)
             ballot = Ballot(self._domain, epoch, 0, self._own_id)
             asked = self._asker.finish_creation(
-                now, key, value, ballot, tag=tag, timeout_s=timeout_s
+                now, key, value, ballot, first=first, tag=tag, timeout_s=timeout_s
             )
             self._ask(now, asked, waits=True)
         self._finish(now)

@@ -5,6 +5,7 @@ Source: our own.
 
 from __future__ import annotations
 
+from mesh.core.ballot import Ballot
 from mesh.registers.owning import Owning
 from mesh.registers.proposal import Chosen
 from mesh.registers.seating import Seating
@@ -44,6 +45,20 @@ class Holder:
                 changed.
         """
         hold = self._owning.hold(now, key, chosen)
+        self._finish(now)
+        return hold
+
+    def take_up(self, now: float, key: bytes, value: Value, token: Ballot) -> Hold:
+        """Take a lease that the write which created a register names this session for; DOUBT, until Held says otherwise.
+
+        It may not be chosen, and nothing of it is trusted before a majority has renewed it, which is asked at once.
+        To be called once for each such write, in all of a session: whoever takes it up writes under that token.
+
+        Raises:
+            LocalProtocolError: as of `hold`.
+        """
+        named = Chosen(value, token, sent_at=None, is_found=False)
+        hold = self._owning.hold(now, key, named)
         self._finish(now)
         return hold
 

@@ -4,8 +4,9 @@
     Renewed       ──► counted for the round that it names; a majority of it moves `trusted_until`
     time          ──► sure → doubt → lost, each change said once
 
-A lease that may not be trusted yet is renewed at once, not at the next period. Voters that answer a round
-with another epoch are asked again when the roster is known (`move`).
+A lease that may not be trusted yet is renewed at once, not at the next period. One that nobody asked for, since a
+creation named its owner, is renewed by itself, at once and again soon: some voters may hear of it a moment later than
+the owner does. Voters that answer a round with another epoch are asked again when the roster is known (`move`).
 
 Source: our own.
 """
@@ -19,13 +20,20 @@ from typing import Final
 
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
+from mesh.core.timers import Timers
 from mesh.errors import LocalProtocolError
 from mesh.registers.leases import LeaseTimes
-from mesh.registers.trust import ROUNDS_MAX, Hold, Trust
+from mesh.registers.trust import Hold, Trust
 from mesh.wire.register_messages import LEASES_MAX, Renew, Renewed
 
 JITTER: Final = 0.1
 """Of the period: so that nodes that began together do not renew together for ever."""
+
+ASKED_ROUNDS_MAX: Final = 64
+"""Rounds whose answers are waited for; those of new leases may follow each other closely."""
+
+NEW_PAUSE_S: Final = 0.02
+"""After so long a new lease that no majority has renewed is renewed again; then after twice as long each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,7 @@ class _Lease:
     epoch: int
     voters: tuple[NodeId, ...]
     said: Hold
+    pause_s: float = NEW_PAUSE_S
 
 
 class Leaseholder:
@@ -56,6 +65,8 @@ class Leaseholder:
         self._round = boot << 32
         self._asked: dict[tuple[int, NodeId, int], tuple[bytes, ...]] = {}  # by round, voter, epoch
         self._renew_at: float | None = None
+        self._new: Timers[bytes] = Timers()
+        """When those that were never trusted yet, and are renewed by themselves, are renewed next."""
 
     def __len__(self) -> int:
         return len(self._leases)
@@ -82,13 +93,18 @@ class Leaseholder:
         trust = Trust(token, self._times, sent_at)
         said = trust.hold(now)
         self._leases[key] = _Lease(trust, token.epoch, tuple(voters), said)
-        soon = now if said is not Hold.SURE else now + self._times.renew_s
+        self._new.cancel(key)
+        if sent_at is None:
+            self._new.set(key, now)
+        is_urgent = said is not Hold.SURE and sent_at is not None
+        soon = now if is_urgent else now + self._times.renew_s
         self._renew_at = soon if self._renew_at is None else min(self._renew_at, soon)
         return said
 
     def drop(self, key: bytes) -> None:
         """Renew a lease no more: its work has ended, or was released."""
         self._leases.pop(key, None)
+        self._new.cancel(key)
 
     def move(self, now: float, epoch: int, voters: dict[bytes, tuple[NodeId, ...]]) -> None:
         """Renew with the voters of another epoch from now on, at once; by key, for every lease that changes."""
@@ -138,7 +154,17 @@ class Leaseholder:
             for lease in self._leases.values()
         ]
         assert self._renew_at is not None
-        return min(self._renew_at, *ends)
+        new_at = self._new.next_deadline()
+        return min(self._renew_at, *ends, *(() if new_at is None else (new_at,)))
+
+    def renew_new(self, now: float) -> list[tuple[NodeId, Renew]]:
+        """Begin a round of those new leases alone that are due; return what to send."""
+        keys = self._new.take_due(now)
+        for key in keys:
+            lease = self._leases[key]
+            self._new.set(key, now + lease.pause_s)
+            lease.pause_s = min(2 * lease.pause_s, self._times.renew_s)
+        return self._begin(now, keys) if keys else []
 
     def handle_timeout(self, now: float) -> tuple[list[tuple[NodeId, Renew]], list[Held]]:
         """Begin a round if one is due; return what to send, and what changed by the time alone."""
@@ -147,28 +173,35 @@ class Leaseholder:
             self._renew_at = None
             self._asked.clear()
             return [], changes
+        renewals = self.renew_new(now)
         if self._renew_at is None or now < self._renew_at:
-            return [], changes
+            return renewals, changes
         self._renew_at = now + self._times.renew_s * (1 - JITTER * self._rng.random())
-        return self._begin(now), changes
+        return renewals + self._begin(now, self._leases), changes
 
     def check_invariants(self, now: float) -> None:
         """Raise AssertionError if a lease that is lost is still held, or more is remembered than is waited for."""
         for key, lease in self._leases.items():
             assert lease.said is not Hold.LOST, key
             assert lease.trust.trusted_until <= now + self._times.owner_s, key
-        oldest = self._round - ROUNDS_MAX
+        for key in self._new:
+            assert self._leases[key].said is Hold.DOUBT, key
+        oldest = self._round - ASKED_ROUNDS_MAX
         assert all(number > oldest for number, _, _ in self._asked), self._round
 
     # Inside.
 
-    def _begin(self, now: float) -> list[tuple[NodeId, Renew]]:
+    def _begin(self, now: float, those: Iterable[bytes]) -> list[tuple[NodeId, Renew]]:
         self._round += 1
         number = self._round
-        for asked in [asked for asked in self._asked if asked[0] <= number - ROUNDS_MAX]:
-            del self._asked[asked]
+        while self._asked:
+            oldest = next(iter(self._asked))
+            if oldest[0] > number - ASKED_ROUNDS_MAX:
+                break
+            del self._asked[oldest]
         by_voter: dict[tuple[NodeId, int], list[bytes]] = {}
-        for key, lease in self._leases.items():
+        for key in those:
+            lease = self._leases[key]
             lease.trust.begin(now, number, lease.epoch, lease.voters)
             for voter in lease.voters:
                 by_voter.setdefault((voter, lease.epoch), []).append(key)
@@ -189,6 +222,7 @@ class Leaseholder:
             if hold is lease.said:
                 continue
             lease.said = hold
+            self._new.cancel(key)
             changes.append(Held(key, lease.trust.token, hold))
             if hold is Hold.LOST:
                 del self._leases[key]

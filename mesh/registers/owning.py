@@ -81,6 +81,9 @@ class Owning:
         self._owned[key] = _Owned(token, Writer(key, token))
         self._resends.cancel(key)
         self._has_moved = True
+        if chosen.sent_at is None:
+            for to, renew in self._leaseholder.renew_new(now):
+                self._outbox.send(to, renew, waits=False)
         return hold
 
     def standing(self, now: float, key: bytes) -> Hold | None:

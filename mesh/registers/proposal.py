@@ -73,8 +73,8 @@ class Chosen:
 
     value: Value
     ballot: Ballot
-    sent_at: float
-    """From before the first accept was sent: a lease is trusted from then."""
+    sent_at: float | None
+    """From before the first accept was sent: a lease is trusted from then; None: from no time before it is renewed."""
 
     is_found: bool
     """It was there, final, and was only written back."""

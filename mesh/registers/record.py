@@ -30,6 +30,14 @@ class Record:
         """Say whether somebody owns it, or did until the lease lapsed."""
         return self.value is not None and self.value.standing is Standing.LEASED
 
+    @property
+    def is_named(self) -> bool:
+        """Say whether its owner was named by the write that created it, and has written nothing since.
+
+        It may not know of it; it trusts nothing before a majority renewed that.
+        """
+        return self.is_leased and self.ballot.n == 0 and self.seq == 0
+
 
 NOTHING: Final = Record()
 """Of a register that nobody has asked about."""

@@ -5,7 +5,8 @@
             └─ else ───────────────────────► store, then promised with what was accepted
     accept  ── below the promise, or below what was accepted ► outbid
             ├─ a creation (n = 0), and anything is known ────► outbid
-            └─ else ─────────────────────────────────────────► store, then accepted; a lease is armed
+            └─ else ─────────────────────────────────────────► store, then accepted; a lease is armed,
+                                                               but for one that a creation names
     renew   ── its token is what was accepted, and nothing higher was promised ► armed anew
             └─ a higher ballot was accepted ► lost
 
@@ -15,6 +16,9 @@ stored, or to a renewal of it, it would tell of a record that a crash may still 
 
 A refused claimant leaves nothing behind: else whoever asks and fails could keep an owner from renewing. A lease
 that ran out revives by a late renewal, as long as nobody was promised since.
+
+A creation may name an owner, who has not asked for it and may be gone. So it arms nothing: whoever is named asks
+for a renewal, and as long as a majority gave none anybody else may be promised the register.
 
 A voter that starts again arms every accepted lease in full: it cannot know how much of it was left.
 
@@ -294,11 +298,12 @@ class Voter:
         if not self._may_accept(record, ballot, seq):
             return [Outbid(key, ballot, self._promised(record, ballot))]
         answer = Accepted(key, request.epoch, ballot, seq)
-        if (record.ballot, record.seq) == (ballot, seq):
-            return [answer]  # it is there already: a copy, or the first answer was lost
+        if record.ballot == ballot and record.seq >= seq:
+            # It is there already, or what followed it: a copy, or the first answer was lost.
+            return [answer]
         accepted = Record(max(record.promised, ballot), ballot, seq, request.value)
         stored = self._store(key, accepted)
-        if accepted.is_leased and not self._is_over(accepted):
+        if accepted.is_leased and not accepted.is_named and not self._is_over(accepted):
             self._arm(now, key)
         else:
             self._armed.pop(key, None)
@@ -306,7 +311,8 @@ class Voter:
 
     def _may_accept(self, record: Record, ballot: Ballot, seq: int) -> bool:
         if ballot.n == 0 and seq == 0 and record is not NOTHING:
-            return record.ballot == ballot and record.promised == ballot and record.seq == 0
+            # Whoever it named may have gone on by now.
+            return record.ballot == ballot and record.promised == ballot
         is_known = ballot in (record.promised, record.ballot)
         if not is_known and (ballot.n or seq) and self._is_of_old(ballot):
             return False

@@ -3,6 +3,8 @@
     Offer ── no slot, unfit, draining, unsure there ─► declined
           └─ a slot is reserved, and the claim asked of a majority ── somebody's, over ─► declined after all
                                                                    └─ granted: held, and started once SURE
+    Named ── as an offer is judged ─┬─ held in DOUBT, and started once a majority renewed it: SURE
+                                    └─ released, under its token
     DOUBT ─► the work is frozen      SURE ─► it goes on      LOST ─► it is killed
     its process ended ─► the verdict is written under the token; the slot is free when that is settled
 
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from mesh.core.ballot import NO_BALLOT
 from mesh.core.effects import (
@@ -41,8 +43,10 @@ from mesh.tasks.changes import Claim
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
 from mesh.tasks.intake import Intake
+from mesh.tasks.naming import DECLINED, Namings, claim_of, offer_of
 from mesh.tasks.output import HeldOutput
 from mesh.tasks.run import KILLED, Run, Stage
+from mesh.tasks.runs import Runs
 from mesh.wire.records import Card
 from mesh.wire.register_messages import Owner, Standing, Value
 from mesh.wire.task_messages import (
@@ -50,6 +54,7 @@ from mesh.wire.task_messages import (
     CancelRun,
     CancelVerdict,
     Decline,
+    Named,
     Offer,
     OfferAnswer,
 )
@@ -62,7 +67,7 @@ LEAVING: Final = "its node is leaving"
 CLAIM_STEP_S: Final = 1e-6  # no two claims of a session are of one time
 
 
-class Claiming:
+class Claiming(Runs):
     """All attempts that this node claims and runs."""
 
     def __init__(
@@ -77,7 +82,7 @@ class Claiming:
         output: HeldOutput,
     ) -> None:
         """Begin a session. `output` holds what runs write. `claim_for_s`: for so long a claim is asked again that may have been granted unheard."""
-        self._desk = desk
+        super().__init__(desk)
         self._card = card
         self._rng = rng
         self._unix_offset_s = unix_offset_s
@@ -85,9 +90,7 @@ class Claiming:
         self._claim_for_s = claim_for_s
         self._output = output
         self._intake = Intake(card, config)
-        self._runs: dict[bytes, Run] = {}
-        self._keys: dict[int, bytes] = {}  # of runs, by id
-        self._last_run_id = 0
+        self._namings = Namings(card)
         self._last_claim_at = 0.0
         self._drain_at: float | None = None
 
@@ -103,10 +106,14 @@ class Claiming:
 
     # Events.
 
-    def handle_message(self, now: float, sender: NodeId, message: Offer | CancelRun) -> list[Step]:
-        """Take an offer, or a request to stop an attempt."""
+    def handle_message(
+        self, now: float, sender: NodeId, message: Offer | Named | CancelRun
+    ) -> list[Step]:
+        """Take an offer, the word that this session was named, or a request to stop an attempt."""
         if isinstance(message, Offer):
             return self._on_offer(now, sender, message)
+        if isinstance(message, Named):
+            return self._on_named(now, sender, message)
         return self._on_cancel(now, sender, message)
 
     def handle_done(self, now: float, done: Done) -> list[Step]:
@@ -156,14 +163,6 @@ class Claiming:
             return self._output.write(now, event)
         return self._on_exit(now, run, event)
 
-    def guard(self) -> list[Step]:
-        """Return the deadlines of every run that have moved. O(runs)."""
-        steps: list[Step] = []
-        for run in self._runs.values():
-            if run.stage is Stage.RUNNING:
-                steps += self._guard(run)
-        return steps
-
     def drain(self, now: float, until: float) -> list[Step]:
         """Take no more offers, and let go at `until` whatever runs then: others run it, at no retry's cost."""
         self._drain_at, self._intake.is_draining = until, True
@@ -186,11 +185,6 @@ class Claiming:
         )
         dues = (self._intake.next_timeout(), self._drain_at if is_draining else None)
         return min((due for due in dues if due is not None), default=None)
-
-    def running(self) -> list[dict[str, Any]]:
-        """Return what runs here, longest first, as programs see it."""
-        living = {Stage.RUNNING, Stage.DOOMED}
-        return [run.json() for run in self._runs.values() if run.stage in living]
 
     def check_invariants(self, now: float) -> None:
         """Raise AssertionError if runs and slots disagree, or work goes on that nobody may be sure of."""
@@ -228,39 +222,51 @@ class Claiming:
             if decline is Decline.BUSY:
                 self._intake.note(sender)
             return [answer]
-        self._last_run_id += 1
         card = self._card()
         self._last_claim_at = max(now + self._unix_offset_s, self._last_claim_at + CLAIM_STEP_S)
         owner = Owner(card.node_id, card.boot)
         claim = Claim(
             self._last_claim_at, owner, card.name, offer.cause, lost_attempt=offer.attempt - 1
         )
-        senders = {sender: offer.attempt}
-        run = Run(self._last_run_id, key, offer.task_id, offer.needs, claim, now, senders)
-        run.offered = offer.ballot
-        self._runs[key] = run
-        self._keys[run.run_id] = key
+        run = self._begin(now, offer, claim)
+        run.senders[sender] = offer.attempt
         self._intake.take(sender, offer)
         self._ask(now, run)
         return [self._answer(sender, offer.task_id, offer.attempt, Decline.NONE)]
 
+    def _on_named(self, now: float, sender: NodeId, message: Named) -> list[Step]:
+        body = self._namings.take(now, sender, message)
+        key = b"" if body is None else task_key(body.task_id)
+        if body is None or key in self._runs or self._unsettled >= self._config.unsettled_max:
+            return []
+        offer = offer_of(body, message)
+        decline = self._judge(sender, key, offer)
+        if decline is Decline.TAKEN:
+            return []
+        run = self._begin(now, offer, claim_of(body))
+        run.token, run.stage = message.ballot, Stage.UNSURE
+        run.know(message.value)
+        self._output.open(run.task_id, run.body.attempt, run.run_id)
+        run.hold = self._desk.take_up(now, key, message.value, message.ballot)
+        if decline is not Decline.NONE:
+            run.has_slot = False
+            steps = self._let_go(now, run, DECLINED[decline])
+            return [*steps, self._answer(sender, offer.task_id, offer.attempt, decline)]
+        self._intake.take(sender, offer)
+        return [self._answer(sender, offer.task_id, offer.attempt, Decline.NONE)]
+
+    @property
+    def _unsettled(self) -> int:
+        return len(self._runs) - self._intake.used
+
     def _judge(self, sender: NodeId, key: bytes, offer: Offer) -> Decline:
         decline = self._intake.judge(sender, offer, self._desk.voter.record(key))
         if decline is Decline.NONE:
-            if len(self._runs) - self._intake.used >= self._config.unsettled_max:
+            if self._unsettled >= self._config.unsettled_max:
                 return Decline.BUSY
             if self._is_unsure_at(key):
                 return Decline.UNSURE
         return decline
-
-    def _is_unsure_at(self, key: bytes) -> bool:
-        """Say whether a lease at just these voters is in doubt: a claim there would be too."""
-        voters = set(self._desk.seats(key).voters)
-        return any(
-            set(self._desk.seats(run.key).voters) == voters
-            for run in self._runs.values()
-            if run.stage is Stage.RUNNING and run.hold is not Hold.SURE
-        )
 
     def _answer(self, sender: NodeId, task_id: str, attempt: int, decline: Decline) -> Step:
         return sender, OfferAnswer(task_id, attempt, decline, self._intake.free_for(sender))
@@ -325,9 +331,6 @@ class Claiming:
         start = StartProcess(run.run_id, spec.argv, run.environment(), spec.cwd)
         return [*self._guard(run), start]
 
-    def _guard(self, run: Run) -> list[Step]:
-        return run.guard(self._desk.trusted_until(run.key), self._desk.given_up_at(run.key))
-
     def _on_exit(self, now: float, run: Run, event: ProcessExit) -> list[Step]:
         shortage = event.error if event.is_host_fault else ""
         steps = self._intake.judge_start(now, run.run_id, self._last_run_id, shortage)
@@ -360,20 +363,14 @@ class Claiming:
 
     def _on_cancel(self, now: float, sender: NodeId, message: CancelRun) -> list[Step]:
         run = self._runs.get(task_key(message.task_id))
-        is_it = (
-            run is not None
-            and run.stage is not Stage.CLAIMING
-            and run.body.attempt == message.attempt
-        )
-        if run is None or not is_it or run.stage is Stage.DOOMED:
-            return [_verdict(sender, message, CancelVerdict.UNKNOWN)]
-        if run.stage is Stage.SETTLING:
-            return [_verdict(sender, message, CancelVerdict.OVER)]
-        run.cancellers[sender] = None
-        if run.mark_seq:
-            return []
-        value = run.marked(now + self._unix_offset_s)
-        run.mark_seq = self._desk.write(now, run.key, value)
+        verdict = CancelVerdict.UNKNOWN if run is None else run.cancel(sender, message.attempt)
+        if verdict is not None:
+            verdict = verdict or CancelVerdict.STOPPING
+            return [(sender, CancelAnswer(message.task_id, message.attempt, verdict))]
+        assert run is not None
+        if not run.mark_seq:
+            value = run.marked(now + self._unix_offset_s)
+            run.mark_seq = self._desk.write(now, run.key, value)
         return []
 
     # The end.
@@ -394,7 +391,3 @@ class Claiming:
             return []
         run.has_slot = False
         return self._intake.give_back(now, run.needs)
-
-
-def _verdict(sender: NodeId, message: CancelRun, verdict: CancelVerdict) -> Step:
-    return sender, CancelAnswer(message.task_id, message.attempt, verdict)

@@ -9,11 +9,11 @@ from typing import Any, Protocol, TypeAlias
 
 from mesh.core.effects import Answer
 from mesh.core.ids import NodeId
-from mesh.placement.live_view import LiveView
+from mesh.placement.live_view import LiveMember, LiveView
 from mesh.registers.proposal import Change, majority
 from mesh.registers.trust import Hold
 from mesh.registers.voter import Voter
-from mesh.tasks.body import Body
+from mesh.tasks.body import Body, Head
 from mesh.tasks.form import of_value
 from mesh.tasks.quorum import away, standstill
 from mesh.tasks.show import task_json
@@ -38,7 +38,20 @@ class Registers(Protocol):
     def standing(self, now: float, key: bytes) -> Hold | None:
         """Return what may be done with a lease of this session's; None: it holds none."""
 
-    def create(self, now: float, key: bytes, value: Value, tag: Hashable, timeout_s: float) -> None:
+    def place(self, key: bytes) -> int | None:
+        """Return this node's place among the voters of a register; None: it is none of them."""
+
+    def create(
+        self,
+        now: float,
+        key: bytes,
+        value: Value,
+        tag: Hashable,
+        timeout_s: float,
+        *,
+        first: Value | None = None,
+        is_new: bool = False,
+    ) -> None:
         """Create a register, unless it exists."""
 
     def propose(
@@ -52,6 +65,10 @@ class Registers(Protocol):
 
 def _no_words(_key: bytes) -> str:
     return ""
+
+
+def _nobody(_head: Head) -> LiveMember | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +85,9 @@ class Means:
 
     waits_for: Callable[[bytes], str] = field(default=_no_words)
     """Returns why a ready task of this voter is not running, in words."""
+
+    name_home: Callable[[Head], LiveMember | None] = field(default=_nobody)
+    """Returns whom the write that creates a task at this first voter may name its owner, and counts a slot of it as taken."""
 
     @property
     def own(self) -> Owner:

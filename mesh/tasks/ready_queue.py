@@ -20,12 +20,13 @@ from __future__ import annotations
 import random
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
 from mesh.placement.live_view import LiveMember, LiveView, Wants, fits
+from mesh.tasks.body import Head
 from mesh.tasks.config import TasksConfig
 from mesh.wire.records import Metadata
 from mesh.wire.task_messages import Decline
@@ -81,6 +82,8 @@ class ReadyQueue:
         self._asking: dict[NodeId, int] = {}  # offers under way
         self._offers = 0
         self._retries: Timers[LaneKey] = Timers()
+        self.next_timeout = self._retries.next_deadline
+        """Returns when `take_retries` may have something."""
 
     # Lanes and what waits in them.
 
@@ -114,6 +117,22 @@ class ReadyQueue:
             self._turns.setdefault(lane.key)
 
     # Whom to ask.
+
+    def name_home(self, head: Head) -> LiveMember | None:
+        """Return the best member that is known to have a slot for a new task of this voter's, and count that as taken.
+
+        None: nobody is known to, or others wait before it. O(members log members).
+        """
+        lane = self._lanes.get(LaneKey(head.queue, replace(head.wants, key=""), ()))
+        if lane is not None and lane.waiting:
+            return None
+        for member in self._view.candidates(head.wants):
+            node_id = member.node_id
+            free = self._free.get(node_id, member.free_slots)
+            if free > self._asking.get(node_id, 0):
+                self._free[node_id] = free - 1
+                return member
+        return None
 
     def take_offer(self, now: float, wants_of: WantsOf) -> tuple[bytes, LiveMember] | None:
         """Take the next task that somebody may have a slot for, and return both. O(members log members)."""
@@ -149,10 +168,6 @@ class ReadyQueue:
                 lane.turn += 1
                 found.append(self._ask(lane, task, able[(lane.turn - 1) % len(able)]))
         return found
-
-    def next_timeout(self) -> float | None:
-        """Return when `take_retries` may have something."""
-        return self._retries.next_deadline()
 
     def end_offer(self, lane: Lane, node_id: NodeId, *, is_claimed: bool = False) -> None:
         """Note that nobody waits any more for this member's word about a task of this lane. O(lanes).

@@ -83,7 +83,7 @@ class Run:
     needs: Needs
     claim: Claim
     began: float
-    senders: dict[NodeId, int]
+    senders: dict[NodeId, int] = field(default_factory=dict)
     """Who offered it, and as which attempt; they hear of it if the claim comes to nothing."""
 
     offered: Ballot = NO_BALLOT
@@ -189,6 +189,15 @@ class Run:
             return []
         self.guarded = until, given_up_at
         return [GuardProcess(self.run_id, until, given_up_at)]
+
+    def cancel(self, sender: NodeId, attempt: int) -> CancelVerdict | None:
+        """Return what to answer at once to whoever wants it cancelled; None: it hears when that is written down."""
+        if self.stage in {Stage.CLAIMING, Stage.DOOMED} or self.body.attempt != attempt:
+            return CancelVerdict.UNKNOWN
+        if self.stage is Stage.SETTLING:
+            return CancelVerdict.OVER
+        self.cancellers[sender] = None
+        return None
 
     def tell_cancellers(self, verdict: CancelVerdict) -> list[Step]:
         """Answer all who want it cancelled, and forget them."""

@@ -7,7 +7,8 @@
                                     its owner's session is proved over
 
 The first voter of a task offers it at once, the others later, each by a stagger: they see no claim if
-there is none. All of this is advice. What a voter keeps may be old, and an offer wrong; only the claim
+there is none. Where a task is created here and somebody is known to have a slot, no offer is needed: the creating
+write names that member, which is told once it is durable (`naming.py`); where no lease follows, it is offered. All of this is advice. What a voter keeps may be old, and an offer wrong; only the claim
 decides, at a majority. So nothing here is stored, and every word may be lost: a timer asks again.
 
 An offer goes to the task's home, the best of the live view that may have a slot for it; when that
@@ -24,25 +25,29 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from typing import Protocol
 
-from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
-from mesh.errors import DecodeError
 from mesh.placement.live_view import LiveMember, LiveView, Wants
 from mesh.registers.record import Record
 from mesh.registers.voter import Voter
 from mesh.tasks.body import Head, is_task_key, task_key
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
-from mesh.tasks.form import peek
+from mesh.tasks.entry import Entry, Phase, head_of
 from mesh.tasks.ready_queue import Lane, LaneKey, ReadyQueue
 from mesh.wire.register_messages import Owner, Standing
 from mesh.wire.roster_messages import Roster
-from mesh.wire.task_messages import AttemptCause, Decline, Offer, OfferAnswer, TaskState
+from mesh.wire.task_messages import (
+    AttemptCause,
+    Decline,
+    Named,
+    Offer,
+    OfferAnswer,
+    TaskState,
+)
 from mesh.wire.work_messages import SlotsFree
 
 
@@ -56,37 +61,6 @@ class Seats(Protocol):
 
     def place(self, key: bytes) -> int | None:
         """Return this node's place among them."""
-
-
-class Phase(Enum):
-    """How far a task has come, as this voter sees it."""
-
-    WAITS = "waits"
-    """For its time, for the voters before this one, or for a while."""
-
-    QUEUED = "queued"
-    ASKED = "asked"
-    LEASED = "leased"
-
-
-@dataclass(slots=True, eq=False)
-class Entry:
-    """One task that is not over. Invariant: it has a timer, unless it is queued; it is asked exactly if `asked` says whom."""
-
-    lane: Lane
-    ballot: Ballot
-    seq: int
-    owner: Owner | None
-    attempt: int
-    """That the next claim makes."""
-
-    phase: Phase = Phase.WAITS
-    asked: NodeId | None = None
-    had_more: bool = False
-    """Who is asked was told that more tasks wait."""
-
-    pauses: int = 0
-    """How often it was said to be somebody's, against what is kept here."""
 
 
 class Steward:
@@ -113,6 +87,10 @@ class Steward:
         self._offered: dict[NodeId, dict[bytes, None]] = {}
         """What each member is being asked to run."""
 
+        self._named: list[Step] = []
+        """Whom the creations named that are durable here."""
+
+        self.name_home = self._queue.name_home
         self._ended: dict[NodeId, int] = {}
         """The latest session of each node that is proved to be over."""
 
@@ -133,7 +111,7 @@ class Steward:
                 key, entry, claimed_by=None if record.value is None else record.value.owner
             )
         value, place = record.value, self._desk.place(key)
-        head = None if value is None or value.standing is Standing.FINAL else _head_of(record)
+        head = None if value is None or value.standing is Standing.FINAL else head_of(record)
         if value is None or head is None or place is None:
             return
         lane = self._queue.enter(self._lane_key(key, head, place))
@@ -141,7 +119,10 @@ class Steward:
         self._tasks[key] = entry
         if value.owner is not None:
             self._owned.setdefault(value.owner.node_id, {})[key] = None
-            self._watch(now, key, entry)
+            if record.is_named and not self._is_over(value.owner):
+                self._tell_named(now, key, entry, record)
+            else:
+                self._watch(now, key, entry)
         else:
             due = max(now, head.not_before - self._unix_offset_s)
             self._wait(now, key, entry, due + self._stagger_s(entry))
@@ -164,7 +145,7 @@ class Steward:
         found = [
             (head.created, key, record)
             for key, record in self._desk.voter
-            if is_task_key(key) and (head := _head_of(record)) is not None
+            if is_task_key(key) and (head := head_of(record)) is not None
         ]
         for _, key, record in sorted(found, key=lambda one: one[:2]):
             self.handle_changed(now, key, record)
@@ -179,7 +160,11 @@ class Steward:
         key = task_key(message.task_id)
         entry = self._tasks.get(key)
         if entry is None or entry.asked != sender or entry.attempt != message.attempt:
-            return  # a late word: its next one is of more use
+            owner = None if entry is None else entry.owner
+            if owner is not None and owner.node_id == sender:  # who was named, or still has it
+                is_noted = None if message.free_slots else True
+                self._queue.note_free(sender, message.free_slots, is_noted=is_noted)
+            return  # else a late word: its next one is of more use
         if message.decline is Decline.NONE:
             self._queue.note_answer(
                 entry.lane, sender, message.decline, message.free_slots, had_more=entry.had_more
@@ -215,7 +200,7 @@ class Steward:
 
     def offer_ready(self, now: float) -> list[Step]:
         """Offer whatever may find a slot."""
-        steps: list[Step] = []
+        steps, self._named = self._named, []
         while True:
             picked = self._queue.take_offer(now, self._wants)
             if picked is None:
@@ -252,7 +237,7 @@ class Steward:
         if entry.phase is Phase.LEASED:
             return "its run to end, or its lease"
         if entry.phase is Phase.WAITS:
-            head = _head_of(self._desk.voter.record(key))
+            head = head_of(self._desk.voter.record(key))
             is_scheduled = head is not None and head.state is TaskState.SCHEDULED
             return "its time" if is_scheduled else "being offered again, in a moment"
         return "an answer" if entry.asked is not None else self._queue.waits_for(entry.lane)
@@ -280,7 +265,7 @@ class Steward:
         entry, record = self._tasks[key], self._desk.voter.record(key)
         entry.phase, entry.asked = Phase.ASKED, member.node_id
         self._offered.setdefault(member.node_id, {})[key] = None
-        head = _head_of(record)
+        head = head_of(record)
         if head is None or (record.ballot, record.seq) != (entry.ballot, entry.seq):
             self._end_offer(key, entry)  # something newer is on its way to the disk
             self._wait(now, key, entry, now + self._config.offer_timeout_s)
@@ -305,9 +290,20 @@ class Steward:
         )
         return [(member.node_id, offer)]
 
+    def _is_over(self, owner: Owner) -> bool:
+        return owner.boot <= self._ended.get(owner.node_id, 0)
+
     def _loss(self, owner: Owner) -> AttemptCause:
-        is_proved = owner.boot <= self._ended.get(owner.node_id, 0)
-        return AttemptCause.CRASH if is_proved else AttemptCause.LAPSE
+        return AttemptCause.CRASH if self._is_over(owner) else AttemptCause.LAPSE
+
+    def _tell_named(self, now: float, key: bytes, entry: Entry, record: Record) -> None:
+        """Tell whom a creation named, and give it as long as an offer to have its lease."""
+        remaining_s = self._desk.voter.remaining_s(now, key)
+        entry.phase = Phase.LEASED
+        self._timers.set(key, now + (remaining_s or self._config.offer_timeout_s))
+        is_to_tell = remaining_s is None and not entry.lane.key.ahead
+        if is_to_tell and entry.owner is not None and record.value is not None:
+            self._named.append((entry.owner.node_id, Named(record.ballot, record.value)))
 
     def _watch(self, now: float, key: bytes, entry: Entry) -> None:
         """Wait until the lease is over, or let the task wait for the next one to run it."""
@@ -366,15 +362,5 @@ class Steward:
         return LaneKey(head.queue, wants, self._desk.seats(key).voters[:place])
 
     def _wants(self, lane: Lane, key: bytes) -> Wants:
-        head = _head_of(self._desk.voter.record(key))
+        head = head_of(self._desk.voter.record(key))
         return lane.key.wants if head is None else head.wants
-
-
-def _head_of(record: Record) -> Head | None:
-    """Return what a record says of a task; None: nothing that can be understood."""
-    if record.value is None:
-        return None
-    try:
-        return peek(record.value.body)
-    except DecodeError:
-        return None

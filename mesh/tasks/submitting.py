@@ -2,6 +2,11 @@
 
 A task is acknowledged when a majority of its voters holds it. The id is the idempotency key: who got no answer
 asks again under the same id, and either finds the task or makes it.
+
+An id that is drawn here is drawn so that this node is the task's first voter, where it is one at all: it creates the
+task in one round, and may name the first owner in the same write. That is one with a free slot, which begins as soon as
+a majority has renewed its lease: nothing is offered, nothing claimed. Of a task that was given its id nobody is named:
+something of that name may have been here before, and tokens rise from one to the other.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ from mesh.core.ids import TASK_ID_CHARS_MAX, new_task_id
 from mesh.errors import DecodeError
 from mesh.registers.asker import Exists, Late, Outcome
 from mesh.registers.proposal import Chosen, Refused
+from mesh.registers.roster import ROSTERS
 from mesh.tasks.body import (
     DURATION_S_MAX,
     RETRIES_MAX,
@@ -24,12 +30,12 @@ from mesh.tasks.body import (
     spec_bytes,
     task_key,
 )
-from mesh.tasks.changes import created
+from mesh.tasks.changes import Claim, created
 from mesh.tasks.commands import New, RetryTask, Submit, SubmitMany
 from mesh.tasks.form import of_value, to_value
 from mesh.tasks.means import Means, Step
 from mesh.tasks.talk import Talk, TaskTalk, refused_text
-from mesh.wire.register_messages import Value
+from mesh.wire.register_messages import Owner, Value
 from mesh.wire.task_messages import TaskState
 from mesh.wire.work_messages import Spec, check_spec
 
@@ -38,6 +44,9 @@ BATCH_MAX: Final = 1_000
 
 RETRIES_IN_A_ROW_MAX: Final = 1_000
 """Dead letters, each the retry of the one before, that one command looks through."""
+
+DRAWS_MAX: Final = 16
+"""Ids that are drawn at most until one is this node's to create: of three voters, one in three is."""
 
 _MARK: Final = "~"
 _HASH_CHARS: Final = 32
@@ -51,6 +60,8 @@ class Submitting(Talk):
         self._is_one = isinstance(command, Submit)
         self._news = (command.new,) if isinstance(command, Submit) else command.news
         self._bodies: dict[int, Body] = {}  # by place; those that are being asked for
+        self._written: dict[int, tuple[Value, Value]] = {}  # of those
+        self._may_name = True
         self._results: dict[int, dict[str, Any]] = {}
 
     def begin(self, now: float) -> list[Step]:
@@ -74,15 +85,31 @@ class Submitting(Talk):
                 continue
             places[body.task_id] = place
             self._bodies[place] = body
-            key = task_key(body.task_id)
-            self._means.registers.create(now, key, to_value(body), self.tag(place), self._timeout_s)
+            is_new = not new.spec.task_id
+            value = to_value(body)
+            first = self._named(body, value) if is_new else value
+            self._written[place] = value, first
+            self._means.registers.create(
+                now,
+                task_key(body.task_id),
+                value,
+                self.tag(place),
+                self._timeout_s,
+                first=first,
+                is_new=is_new,
+            )
         return self._look()
 
     def on_outcome(self, now: float, part: int, outcome: Outcome) -> list[Step]:
         """Note what came of one of them."""
         del now
-        body = self._bodies.pop(part)
-        self._results[part] = submitted(self._means, body, outcome, self._timeout_s)
+        body, written = self._bodies.pop(part), self._written.pop(part)
+        is_own = isinstance(outcome, Chosen) and outcome.value in written
+        self._results[part] = (
+            {"id": body.task_id}
+            if is_own
+            else submitted(self._means, body, outcome, self._timeout_s)
+        )
         return self._look()
 
     def _look(self) -> list[Step]:
@@ -106,12 +133,38 @@ class Submitting(Talk):
             )
         means = self._means
         return created(
-            replace(spec, task_id=spec.task_id or new_task_id(means.rng)),
+            replace(spec, task_id=spec.task_id or self._draw_id()),
             new.terms,
             means.unix(now),
             not_before=new.not_before,
             origin=means.card().name,
         )
+
+    def _draw_id(self) -> str:
+        """Draw an id of which this node is the first voter, or any where it is none."""
+        registers, rng = self._means.registers, self._means.rng
+        task_id = new_task_id(rng)
+        own = self._means.own.node_id
+        if own in registers.seats(ROSTERS).voters:
+            for _ in range(DRAWS_MAX):
+                if registers.place(task_key(task_id)) == 0:
+                    break
+                task_id = new_task_id(rng)
+        return task_id
+
+    def _named(self, body: Body, value: Value) -> Value:
+        """Return the task as leased to a member with a free slot; as it is, where none is known, or it is not due."""
+        means = self._means
+        is_ready = body.state is TaskState.READY
+        is_first = means.registers.place(task_key(body.task_id)) == 0
+        if not (self._may_name and is_ready and is_first):
+            return value
+        home = means.name_home(body.head)
+        if home is None:
+            self._may_name = False  # the rest of the batch would wait behind it
+            return value
+        owner = Owner(home.node_id, home.boot)
+        return Claim(body.created, owner, home.name)(value) or value
 
 
 class Retrying(TaskTalk):

@@ -47,6 +47,7 @@ from mesh.wire.task_messages import (
     CancelAnswer,
     CancelRun,
     FollowEnd,
+    Named,
     Notice,
     Offer,
     OfferAnswer,
@@ -63,7 +64,7 @@ class Tasks:
     """The tasks of one session of a node."""
 
     MESSAGES: Final = frozenset(
-        {Offer, OfferAnswer, SlotsFree, CancelRun, CancelAnswer, Watch}
+        {Offer, Named, OfferAnswer, SlotsFree, CancelRun, CancelAnswer, Watch}
         | HeldOutput.MESSAGES
         | Following.MESSAGES
     )
@@ -114,6 +115,7 @@ class Tasks:
             unix_offset_s=unix_offset_s,
             name_of=self._name_of,
             waits_for=self._steward.waits_for,
+            name_home=self._steward.name_home,
         )
         self._asking = Asking(means)
         self._following = Following(means, config)
@@ -261,7 +263,7 @@ class Tasks:
             case Renewed():
                 self._desk.handle(now, sender, message)
                 return self._claiming.guard()
-            case Offer() | CancelRun():
+            case Offer() | Named() | CancelRun():
                 return self._claiming.handle_message(now, sender, message)
             case OfferAnswer() | SlotsFree():
                 self._steward.handle_message(now, sender, message)

@@ -23,7 +23,8 @@ def told(key: bytes, before: TaskState | None, record: Record) -> list[Emit]:
     value = record.value
     if value is None or not is_task_key(key) or record.promised != record.ballot:
         return []  # somebody was promised it, and what it holds was told before
-    if value.standing is Standing.LEASED and (record.seq or before is None):
+    is_told = before is not None or record.is_named
+    if value.standing is Standing.LEASED and (record.seq or not is_told):
         return []  # its owner wrote under the token that it has; or this voter was told of it by others
     if value.standing is Standing.FINAL and before is not None and before.is_terminal:
         return []

@@ -18,7 +18,7 @@ from mesh.core.ballot import Ballot
 from mesh.core.ids import TASK_ID_CHARS_MAX
 from mesh.wire import records as r
 from mesh.wire import schema as s
-from mesh.wire.register_messages import Owner, ballot_form
+from mesh.wire.register_messages import Owner, Value, ballot_form, value_form
 from mesh.wire.work_messages import OUTPUT_CHUNK_BYTES_MAX
 
 PIECES_MAX: Final = 255
@@ -100,8 +100,19 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """'The write that creates this task names you its first owner.' From the task's first voter, which has it on disk.
+
+    Nothing of it may be trusted before a majority renewed the lease.
+    """
+
+    ballot: Ballot
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
 class OfferAnswer:
-    """The answer to the `Offer` of this attempt. `free_slots` counts what the asker may try for."""
+    """The answer to the `Offer` of this attempt, or to `Named`. `free_slots` counts what the asker may try for."""
 
     task_id: str
     attempt: int
@@ -311,4 +322,5 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
             ("owner", s.optional(owner_form)),
         ),
     ),
+    89: (Named, s.struct(Named, ("ballot", ballot_form), ("value", value_form))),
 }

@@ -80,6 +80,7 @@ CODES = {
     86: "FollowEnd",
     87: "Watch",
     88: "Notice",
+    89: "Named",
     96: "AskRoster",
     97: "Taken",
     98: "Compare",

@@ -19,9 +19,10 @@ from mesh.tasks import submitting
 from mesh.tasks.body import task_key
 from mesh.tasks.claiming import Claiming
 from mesh.tasks.effects import Step
+from mesh.tasks.entry import Entry
 from mesh.tasks.form import to_value
 from mesh.tasks.run import Run, Stage
-from mesh.tasks.steward import Entry, Steward
+from mesh.tasks.steward import Steward
 from mesh.tasks.tasks import Tasks
 from mesh.wire.register_messages import Value
 from mesh.wire.task_messages import Offer

@@ -97,6 +97,7 @@ from mesh.wire.task_messages import (
     Follow,
     FollowEnd,
     FollowReason,
+    Named,
     Notice,
     Offer,
     OfferAnswer,
@@ -165,6 +166,7 @@ EXAMPLES: tuple[object, ...] = (
     Piece("t", 1, 0, 0, 1, b"x"),
     FollowEnd("t", 1, 0, FollowReason.ENDED),
     Watch("t", 60),
+    Named(BALLOT, VALUE),
     Notice("t", BALLOT, 0, TaskState.LEASED, 1, Owner(node_id(2), 1)),
     Taken(),
 )

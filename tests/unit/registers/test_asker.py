@@ -355,7 +355,9 @@ def first_voter_creates(world: World, value: Value = READY) -> None:
     assert isinstance(accepted, Accepted)
     asker = world.askers[A]
     world.carry(
-        asker.finish_creation(world.now, KEY, value, accepted.ballot, tag="first", timeout_s=30.0),
+        asker.finish_creation(
+            world.now, KEY, value, accepted.ballot, first=value, tag="first", timeout_s=30.0
+        ),
         A,
     )
     world.carry(asker.handle(world.now, A, accepted), A)  # its own, now that it is durable

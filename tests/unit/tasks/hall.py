@@ -104,8 +104,23 @@ class Clerk:
     def standing(self, now: float, key: bytes) -> Hold | None:
         return self.holds.get(key)
 
-    def create(self, now: float, key: bytes, value: Value, tag: Hashable, timeout_s: float) -> None:
-        self._carry(self.asker.create(now, key, value, tag, timeout_s))
+    def place(self, key: bytes) -> int | None:
+        del key
+        return None  # it creates as any member does
+
+    def create(
+        self,
+        now: float,
+        key: bytes,
+        value: Value,
+        tag: Hashable,
+        timeout_s: float,
+        *,
+        first: Value | None = None,
+        is_new: bool = False,
+    ) -> None:
+        del first
+        self._carry(self.asker.create(now, key, value, tag, timeout_s, is_new=is_new))
 
     def propose(
         self, now: float, key: bytes, change: Change, tag: Hashable, timeout_s: float

@@ -46,6 +46,12 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
     "reason": st.sampled_from(tm.FollowReason),
     "seconds": st.integers(0, tm.WATCH_S_MAX),
     "state": st.sampled_from(tm.TaskState),
+    "value": st.builds(
+        register_messages.Value,
+        st.just(register_messages.Standing.LEASED),
+        st.binary(max_size=100),
+        st.builds(register_messages.Owner, ids, uints(48)),
+    ),
     "owner": st.none() | st.builds(register_messages.Owner, ids, uints(48)),
 }
 

@@ -1,0 +1,59 @@
+"""One task that is not over, as a voter that sees to it keeps it in mind.
+
+Source: our own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from mesh.core.ballot import Ballot
+from mesh.core.ids import NodeId
+from mesh.errors import DecodeError
+from mesh.registers.record import Record
+from mesh.tasks.body import Head
+from mesh.tasks.form import peek
+from mesh.tasks.ready_queue import Lane
+from mesh.wire.register_messages import Owner
+
+
+class Phase(Enum):
+    """How far a task has come, as this voter sees it."""
+
+    WAITS = "waits"
+    """For its time, for the voters before this one, or for a while."""
+
+    QUEUED = "queued"
+    ASKED = "asked"
+    LEASED = "leased"
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One task that is not over. Invariant: it has a timer, unless it is queued; it is asked exactly if `asked` says whom."""
+
+    lane: Lane
+    ballot: Ballot
+    seq: int
+    owner: Owner | None
+    attempt: int
+    """That the next claim makes."""
+
+    phase: Phase = Phase.WAITS
+    asked: NodeId | None = None
+    had_more: bool = False
+    """Who is asked was told that more tasks wait."""
+
+    pauses: int = 0
+    """How often it was said to be somebody's, against what is kept here."""
+
+
+def head_of(record: Record) -> Head | None:
+    """Return what a record says of a task; None: nothing that can be understood."""
+    if record.value is None:
+        return None
+    try:
+        return peek(record.value.body)
+    except DecodeError:
+        return None
