@@ -249,6 +249,7 @@ class Claiming(Runs):
         self._output.open(run.task_id, run.body.attempt, run.run_id)
         run.hold = self._desk.take_up(now, key, message.value, message.ballot)
         if decline is not Decline.NONE:
+            self._intake.note(sender)
             run.has_slot = False
             steps = self._let_go(now, run, DECLINED[decline])
             return [*steps, self._answer(sender, offer.task_id, offer.attempt, decline)]

@@ -215,6 +215,7 @@ class Steward:
             if entry.phase is Phase.WAITS:
                 self._wait(now, key, entry, now)
             elif entry.phase is Phase.LEASED:
+                self._note_silence(now, key, entry)
                 self._watch(now, key, entry)
             elif entry.asked is not None:
                 self._queue.note_answer(entry.lane, entry.asked, Decline.BUSY, 0)
@@ -304,6 +305,12 @@ class Steward:
         is_to_tell = remaining_s is None and not entry.lane.key.ahead
         if is_to_tell and entry.owner is not None and record.value is not None:
             self._named.append((entry.owner.node_id, Named(record.ballot, record.value)))
+
+    def _note_silence(self, now: float, key: bytes, entry: Entry) -> None:
+        """Note of one that was named, and has no lease yet, what is noted of one that did not answer an offer."""
+        is_silent = entry.is_named and self._desk.voter.remaining_s(now, key) is None
+        if is_silent and entry.owner is not None:
+            self._queue.note_answer(entry.lane, entry.owner.node_id, Decline.BUSY, 0)
 
     def _watch(self, now: float, key: bytes, entry: Entry) -> None:
         """Wait until the lease is over, or let the task wait for the next one to run it."""

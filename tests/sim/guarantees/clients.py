@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -86,6 +87,8 @@ class Clients:
             if rng.random() < 0.1:
                 late_s = at_s + rng.uniform(0, 4)
                 self._at(late_s, partial(self._cancel, new.spec.task_id))
+        for number in range(count // 2):
+            self._plan_drawn(f"drawn{number}", rng.uniform(*window))
         for number in range(2):
             names = [f"many{number}-{place}" for place in range(4)]
             at_s = rng.uniform(*window)
@@ -101,6 +104,20 @@ class Clients:
                 self._command(partial(_about, make, task_id))
 
     # Inside.
+
+    def _plan_drawn(self, name: str, at_s: float) -> None:
+        """Let a task be submitted whose id its node draws: the write that creates it may name an owner."""
+        new = self.tasks[name] = New(Spec(task_id="", argv=("work",)), Terms(retries=1))
+        self._at(at_s, partial(self._submit, new))
+
+    def _come_back(self, new: New, task_id: str) -> None:
+        """Submit again under the id that was drawn, as one who did not hear; or cancel."""
+        rng, again = self._rng, replace(new, spec=replace(new.spec, task_id=task_id))
+        now_s = self._world.loop.now_s
+        if rng.random() < 0.2:
+            self._at(now_s + rng.uniform(0, 1), partial(self._submit, again))
+        if rng.random() < 0.1:
+            self._at(now_s + rng.uniform(0, 1), partial(self._cancel, task_id))
 
     def _draw(self, task_id: str, at_s: float) -> New:
         rng = self._rng
@@ -128,6 +145,9 @@ class Clients:
             command, was_acknowledged = self._open.pop(answer.command_id)
             if not isinstance(command, ListTasks):
                 self._judge.told(command, answer, was_acknowledged=was_acknowledged)
+            is_drawn = isinstance(command, Submit) and not command.new.spec.task_id
+            if isinstance(command, Submit) and is_drawn and isinstance(answer.result, dict):
+                self._come_back(command.new, answer.result["id"])
 
     def _submit(self, new: New) -> None:
         self._command(lambda number: Submit(number, new))

@@ -20,12 +20,12 @@ from mesh.tasks.body import task_key
 from mesh.tasks.claiming import Claiming
 from mesh.tasks.effects import Step
 from mesh.tasks.entry import Entry
-from mesh.tasks.form import to_value
+from mesh.tasks.form import of_value, to_value
 from mesh.tasks.run import Run, Stage
 from mesh.tasks.steward import Steward
 from mesh.tasks.tasks import Tasks
 from mesh.wire.register_messages import Value
-from mesh.wire.task_messages import Offer
+from mesh.wire.task_messages import Named, Offer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +103,18 @@ class ClaimsUnasked(_Unchecked):
         return steps
 
 
+class StartsNamed(RunsInDoubt):
+    """Starts what it is named for at once: no majority has renewed that, or may even hold it."""
+
+    def _on_named(self, now: float, sender: NodeId, message: Named) -> list[Step]:
+        steps = super()._on_named(now, sender, message)
+        body = of_value(message.value) if steps else None
+        run = None if body is None else self._runs.get(task_key(body.task_id))
+        if run is not None and run.stage is Stage.UNSURE:
+            steps += self._start(now, run)
+        return steps
+
+
 class WritesWithoutToken(_Unchecked):
     """Writes a verdict over whatever is there, and tries until it may."""
 
@@ -151,6 +163,7 @@ WRONG: Final = {
     "what is leased is offered, and claimed without asking": replace(
         RIGHT, steward=OffersAlways, claiming=ClaimsUnasked
     ),
+    "who is named starts before a majority renewed its lease": replace(RIGHT, claiming=StartsNamed),
     "a verdict is written without the token": replace(RIGHT, claiming=WritesWithoutToken),
     "a released attempt is spent": replace(RIGHT, claiming=SpendsReleased),
     "a retry is created twice": replace(RIGHT, retries_once=False),

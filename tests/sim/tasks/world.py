@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -81,6 +81,7 @@ class TasksWorld:
         self.work: dict[str, float] = {}
         self.hosts = {node: Host(node, self) for node in self.nodes}
         self._specs: dict[str, New] = {}
+        self._drawn = 0
         self._commands: dict[int, tuple[TaskCommand, bool]] = {}
         self._is_healed = False
         for host in self.hosts.values():
@@ -128,9 +129,10 @@ class TasksWorld:
         Late messages may cost one more lapse; then each task may wait for all others at the slots there are, at
         the slowest clock, with a pause for offers between any two of its runs, and for its retries.
         """
+        tasks = len(self._specs) + self._drawn
         slots = sum(host.slots for host in self.hosts.values())
         run_s = LONGEST_RUN_S + self.config.taken_pause_s_max + self.config.offer_timeout_s
-        work_s = len(self._specs) * (RETRIES + 4) * run_s / slots
+        work_s = tasks * (RETRIES + 4) * run_s / slots
         lapse_s = 3 * (self.times.doubt_s + self.config.claim_timeout_s)
         return (LATE_S + lapse_s + work_s + 10) / (1 - self.times.rho)
 
@@ -147,6 +149,10 @@ class TasksWorld:
         """Take what a client was told."""
         command, was_acknowledged = self._commands.pop(answer.command_id)
         self.judge.told(command, answer, was_acknowledged=was_acknowledged)
+        is_drawn = isinstance(command, Submit) and not command.new.spec.task_id
+        if isinstance(command, Submit) and is_drawn and answer.error is None:
+            assert isinstance(answer.result, dict)
+            self._come_back(command.new, answer.result["id"])
 
     # Inside.
 
@@ -181,6 +187,9 @@ class TasksWorld:
             if rng.random() < 0.1:
                 late = at + rng.uniform(0, 4)
                 self.clockwork.after(late, partial(self._cancel, task_id))
+        self._drawn = rng.choice((4, 8, 16))
+        for _ in range(self._drawn):
+            self.clockwork.after(rng.uniform(0.6, BAD_S - 1), self._submit_drawn)
         for _ in range(6):
             self._at(self._ask_some)
         for _ in range(rng.choice((0, 20, 60))):
@@ -200,6 +209,21 @@ class TasksWorld:
 
     def _submit(self, task_id: str) -> None:
         self._command(lambda number: Submit(number, self._specs[task_id]))
+
+    def _submit_drawn(self) -> None:
+        """Submit a task whose id the node draws: its creation may name an owner."""
+        new = New(Spec(task_id="", argv=("work",)), Terms(retries=1, retry_delay_s=0.1))
+        self._command(lambda number: Submit(number, new))
+
+    def _come_back(self, new: New, task_id: str) -> None:
+        """Submit a task again under the id that was drawn, as one who did not hear; or cancel it."""
+        again = replace(new, spec=replace(new.spec, task_id=task_id))
+        if self.rng.random() < 0.2:
+            self.clockwork.after(
+                self.rng.uniform(0, 1), lambda: self._command(lambda n: Submit(n, again))
+            )
+        if self.rng.random() < 0.1:
+            self.clockwork.after(self.rng.uniform(0, 1), lambda: self._cancel(task_id))
 
     def _cancel(self, task_id: str) -> None:
         self.judge.cancelled.add(task_id)
