@@ -345,10 +345,11 @@ def test_answers_to_questions_that_are_over_are_dropped() -> None:
         assert world.askers[ME].handle(0.0, A, answer) == []
 
 
-def first_voter_creates(world: World, value: Value = READY) -> None:
+def first_voter_creates(world: World, value: Value = READY, first: Value | None = None) -> None:
     """Let voter A, which is its own asker, create the register in one step."""
     world.askers[A] = world._asker(A)
-    steps = world.voters[A].create(world.now, KEY, 0, value)
+    first = first or value
+    steps = world.voters[A].create(world.now, KEY, 0, first)
     assert steps is not None
     store, accepted = steps
     assert isinstance(store, Store)
@@ -356,7 +357,7 @@ def first_voter_creates(world: World, value: Value = READY) -> None:
     asker = world.askers[A]
     world.carry(
         asker.finish_creation(
-            world.now, KEY, value, accepted.ballot, first=value, tag="first", timeout_s=30.0
+            world.now, KEY, value, accepted.ballot, first=first, tag="first", timeout_s=30.0
         ),
         A,
     )
@@ -371,6 +372,24 @@ def test_first_voter_creates_in_one_step() -> None:
     assert outcome.ballot == Ballot(0, 1, 0, A)
     assert world.sent == 2
     assert [world.voters[voter].record(KEY).value for voter in VOTERS] == [READY] * 3
+
+
+def test_what_a_first_voter_writes_may_be_more_than_anybody_else_would() -> None:
+    world = World()
+    more = Value(Standing.LEASED, b"named", Owner(OTHER, 1))
+    first_voter_creates(world, READY, more)
+    outcome = world.done["first"]
+    assert isinstance(outcome, Chosen)
+    assert outcome.value == more
+
+
+def test_what_is_new_is_created_without_being_asked_for_first() -> None:
+    world = World()
+    asker = world.askers[ME]
+    asked = asker.create(world.now, KEY, READY, "new", 30.0, is_new=True)
+    assert not any(isinstance(one[1], Read) for one in asked if isinstance(one, tuple))
+    world.carry(asked)
+    assert isinstance(world.settle("new"), Chosen)
 
 
 def test_first_voter_that_is_alone_has_created_it_when_it_hears_itself() -> None:

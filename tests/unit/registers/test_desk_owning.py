@@ -9,7 +9,7 @@ from mesh.registers.leaseholder import Held
 from mesh.registers.outbox import Commit, Event, Fenced, Post, Written
 from mesh.registers.proposal import Chosen
 from mesh.registers.trust import Hold
-from mesh.wire.register_messages import Accept, Prepare, Renew, Standing, Value
+from mesh.wire.register_messages import Accept, Owner, Prepare, Renew, Standing, Value
 from mesh.wire.roster_messages import Roster
 from tests.unit.registers.asked import (
     EPOCH,
@@ -260,3 +260,21 @@ def test_who_claims_what_it_had_begins_anew(desks: Desks) -> None:
     said = desks.wait(20)[STRANGER]
     assert said == [Written(KEY, second.ballot, 1)]
     assert not any(isinstance(one, Done) for one in said)
+
+
+def test_who_is_named_by_a_creation_is_sure_once_a_majority_has_renewed_that(desks: Desks) -> None:
+    named, owner = Value(Standing.LEASED, b"open", Owner(STRANGER, 1)), desks.by_node[STRANGER]
+    desks.by_node[FIRST].create(0, KEY, OPEN, "create", 5, first=named, is_new=True)
+    token = ballot(0, FIRST)
+    assert owner.take_up(0, KEY, named, token) is Hold.DOUBT
+    assert set(posts(owner.take())) == set(VOTERS)  # at once, and too early: nothing is durable yet
+    desks.settle()
+    assert owner.standing(0, KEY) is Hold.DOUBT
+    said: list[Event] = []
+    for _ in range(3):
+        desks.now += 0.1
+        owner.handle_timeout(desks.now)
+        said += desks.settle()[STRANGER]
+    assert changes(said) == [Hold.SURE]
+    seq = owner.write(desks.now, KEY, FINAL)
+    assert Written(KEY, token, seq) in desks.settle()[STRANGER]

@@ -9,7 +9,7 @@ import pytest
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.errors import LocalProtocolError
-from mesh.registers.leaseholder import Held, Leaseholder
+from mesh.registers.leaseholder import NEW_PAUSE_S, Held, Leaseholder
 from mesh.registers.leases import lan
 from mesh.registers.trust import Hold
 from mesh.registers.voter import Voter
@@ -227,3 +227,61 @@ def test_node_that_holds_nothing_sends_nothing() -> None:
     world.holder.drop(b"k0")
     assert world.holder.next_deadline() is None
     assert world.due(100.0) == []
+
+
+def test_a_lease_that_was_not_asked_for_is_renewed_by_itself_at_once_and_again_soon() -> None:
+    world = World(count=3)
+    assert world.grant(b"named", sent_at=None) is Hold.DOUBT
+    sent = world.holder.renew_new(0.0)
+    assert {request.leases for _, request in sent} == {((b"named", token()),)}
+    at, pauses = 0.0, []
+    for _ in range(3):  # nobody answers
+        due = world.holder.next_deadline()
+        assert due is not None
+        pauses.append(due - at)
+        at = due
+        assert len(world.due(at)) == len(VOTERS)
+    assert pauses == pytest.approx([NEW_PAUSE_S, 2 * NEW_PAUSE_S, 4 * NEW_PAUSE_S])
+    assert at < TIMES.renew_s
+
+
+def test_a_lease_that_was_not_asked_for_is_trusted_from_the_round_that_a_majority_answers() -> None:
+    world = World(count=0)
+    world.grant(b"named", sent_at=None)
+    first = world.holder.renew_new(0.0)
+    world.answer(0.01, first, A)
+    assert not world.changes
+    again = world.due(NEW_PAUSE_S)
+    world.answer(1.0, again, A, B)
+    assert world.holds() == [Hold.SURE]
+    assert world.holder.trusted_until(b"named") == NEW_PAUSE_S + TIMES.owner_s
+    due = world.holder.next_deadline()
+    assert due is not None
+    assert due == pytest.approx(TIMES.renew_s, rel=0.2)  # with all others from now on
+
+
+def test_a_lease_that_nobody_renews_is_lost_in_the_end_and_renewed_no_more() -> None:
+    world = World(count=0)
+    world.grant(b"named", sent_at=None)
+    world.holder.renew_new(0.0)
+    world.due(TIMES.doubt_s)
+    assert world.holds() == [Hold.LOST]
+    assert world.holder.next_deadline() is None
+
+
+def test_answers_to_many_new_leases_that_follow_each_other_closely_all_count() -> None:
+    world = World(count=0)
+    sent = []
+    for number in range(30):
+        world.grant(b"n%d" % number, sent_at=None)
+        sent += world.holder.renew_new(0.0)
+    world.answer(0.01, sent, A, B)
+    assert world.holds() == [Hold.SURE] * 30
+
+
+def test_a_new_lease_that_is_dropped_is_renewed_no_more() -> None:
+    world = World(count=0)
+    world.grant(b"named", sent_at=None)
+    world.holder.drop(b"named")
+    assert not world.holder.renew_new(0.0)
+    world.holder.check_invariants(0.0)
