@@ -298,9 +298,11 @@ class Voter:
         if not self._may_accept(record, ballot, seq):
             return [Outbid(key, ballot, self._promised(record, ballot))]
         answer = Accepted(key, request.epoch, ballot, seq)
-        if record.ballot == ballot and record.seq >= seq:
-            # It is there already, or what followed it: a copy, or the first answer was lost.
-            return [answer]
+        held_seq = (
+            0 if ballot.n == seq == 0 else record.seq
+        )  # whoever it named may have gone on by now
+        if (record.ballot, held_seq) == (ballot, seq):
+            return [answer]  # it is there already: a copy, or the first answer was lost
         accepted = Record(max(record.promised, ballot), ballot, seq, request.value)
         stored = self._store(key, accepted)
         if accepted.is_leased and not accepted.is_named and not self._is_over(accepted):
@@ -311,7 +313,6 @@ class Voter:
 
     def _may_accept(self, record: Record, ballot: Ballot, seq: int) -> bool:
         if ballot.n == 0 and seq == 0 and record is not NOTHING:
-            # Whoever it named may have gone on by now.
             return record.ballot == ballot and record.promised == ballot
         is_known = ballot in (record.promised, record.ballot)
         if not is_known and (ballot.n or seq) and self._is_of_old(ballot):

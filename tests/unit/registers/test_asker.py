@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 from mesh.core.ballot import Ballot
 from mesh.core.effects import Persist
 from mesh.core.ids import NodeId
-from mesh.registers.asker import PAUSE_S, Asked, Asker, Done, Exists, Late, Outcome
-from mesh.registers.leases import local
-from mesh.registers.numbers import BLOCK, Numbers
+from mesh.registers.asker import PAUSE_S, Exists, Late
+from mesh.registers.numbers import BLOCK
 from mesh.registers.proposal import RESEND_S, Chosen, Reason, Refused
 from mesh.registers.reading import Seen
-from mesh.registers.voter import Forget, Store, StoreEpoch, Voter
 from mesh.wire.register_messages import (
     Accept,
-    Accepted,
     Answer,
-    Owner,
     Prepare,
     Promised,
     Read,
@@ -26,91 +21,22 @@ from mesh.wire.register_messages import (
     Standing,
     Value,
 )
-from mesh.wire.roster_messages import Page, Roster, Sealed
-
-A, B, C = (NodeId(number) for number in (1, 2, 3))
-VOTERS = (A, B, C)
-ME, OTHER = NodeId(8), NodeId(9)
-KEY = b"k"
-READY = Value(Standing.OPEN, b"ready")
-DONE = Value(Standing.FINAL, b"done")
-TIMES = local()
-
-
-def owned(node_id: NodeId = OTHER) -> Value:
-    return Value(Standing.LEASED, b"runs", Owner(node_id, 1))
-
-
-def answers(voter: Voter, now: float, request: Request) -> list[Answer]:
-    steps = voter.handle(now, request)
-    return [
-        step for step in steps if not isinstance(step, Store | StoreEpoch | Forget | Sealed | Page)
-    ]
-
-
-class World:
-    """Askers and voters; whom a message reaches is up to `reaches`."""
-
-    def __init__(self) -> None:
-        self.voters = {voter: Voter(voter, TIMES, epoch=1, now=0.0) for voter in VOTERS}
-        self.roster = Roster(1, VOTERS)
-        self.askers = {node: self._asker(node) for node in (ME, OTHER)}
-        self.now = 0.0
-        self.reaches: Callable[[NodeId, Request], bool] = lambda _to, _request: True
-        self.persisted: list[Persist] = []
-        self.done: dict[object, Outcome] = {}
-        self.sent = 0
-
-    def _asker(self, node: NodeId) -> Asker:
-        return Asker(
-            boot=1,
-            own_id=node,
-            domain=0,
-            numbers=Numbers(0),
-            seats=lambda _key: self.roster,
-            rng=random.Random(node),
-        )
-
-    def carry(self, out: list[Asked], asker: NodeId = ME) -> None:
-        """Carry everything out, and what follows from it."""
-        queue = list(out)
-        while queue:
-            one = queue.pop(0)
-            if isinstance(one, Persist):
-                self.persisted.append(one)
-            elif isinstance(one, Done):
-                self.done[one.tag] = one.outcome
-            else:
-                queue += self._deliver(asker, *one)
-
-    def _deliver(self, asker: NodeId, to: NodeId, request: Request) -> list[Asked]:
-        self.sent += 1
-        if not self.reaches(to, request):
-            return []
-        out: list[Asked] = []
-        for answer in answers(self.voters[to], self.now, request):
-            out += self.askers[asker].handle(self.now, to, answer)
-        return out
-
-    def wait(self, asker: NodeId = ME) -> None:
-        """Let the time pass until the asker wants to be called."""
-        due = self.askers[asker].next_deadline()
-        assert due is not None
-        self.now = max(self.now, due)
-        self.carry(self.askers[asker].handle_timeout(self.now), asker)
-
-    def settle(self, tag: object, asker: NodeId = ME) -> Outcome:
-        while tag not in self.done:
-            self.wait(asker)
-        return self.done[tag]
-
-    def put(self, value: Value, *voters: NodeId, n: int = 1, node: NodeId = A) -> None:
-        for voter in voters or VOTERS:
-            self.voters[voter].handle(self.now, Accept(KEY, 1, Ballot(0, 1, n, node), 0, value))
-
-    def create(self, value: Value = READY) -> Outcome:
-        self.carry(self.askers[ME].create(self.now, KEY, value, "create", 5.0))
-        return self.settle("create")
+from mesh.wire.roster_messages import Roster
+from tests.unit.registers.askers import (
+    DONE,
+    KEY,
+    ME,
+    OTHER,
+    READY,
+    TIMES,
+    VOTERS,
+    A,
+    B,
+    C,
+    World,
+    answers,
+    owned,
+)
 
 
 def test_register_that_nobody_knows_is_created_at_a_majority() -> None:
@@ -343,77 +269,3 @@ def test_answers_to_questions_that_are_over_are_dropped() -> None:
     late += answers(world.voters[A], 0.0, Read(KEY, 1, 1))
     for answer in late:
         assert world.askers[ME].handle(0.0, A, answer) == []
-
-
-def first_voter_creates(world: World, value: Value = READY, first: Value | None = None) -> None:
-    """Let voter A, which is its own asker, create the register in one step."""
-    world.askers[A] = world._asker(A)
-    first = first or value
-    steps = world.voters[A].create(world.now, KEY, 0, first)
-    assert steps is not None
-    store, accepted = steps
-    assert isinstance(store, Store)
-    assert isinstance(accepted, Accepted)
-    asker = world.askers[A]
-    world.carry(
-        asker.finish_creation(
-            world.now, KEY, value, accepted.ballot, first=first, tag="first", timeout_s=30.0
-        ),
-        A,
-    )
-    world.carry(asker.handle(world.now, A, accepted), A)  # its own, now that it is durable
-
-
-def test_first_voter_creates_in_one_step() -> None:
-    world = World()
-    first_voter_creates(world)
-    outcome = world.done["first"]
-    assert isinstance(outcome, Chosen)
-    assert outcome.ballot == Ballot(0, 1, 0, A)
-    assert world.sent == 2
-    assert [world.voters[voter].record(KEY).value for voter in VOTERS] == [READY] * 3
-
-
-def test_what_a_first_voter_writes_may_be_more_than_anybody_else_would() -> None:
-    world = World()
-    more = Value(Standing.LEASED, b"named", Owner(OTHER, 1))
-    first_voter_creates(world, READY, more)
-    outcome = world.done["first"]
-    assert isinstance(outcome, Chosen)
-    assert outcome.value == more
-
-
-def test_what_is_new_is_created_without_being_asked_for_first() -> None:
-    world = World()
-    asker = world.askers[ME]
-    asked = asker.create(world.now, KEY, READY, "new", 30.0, is_new=True)
-    assert not any(isinstance(one[1], Read) for one in asked if isinstance(one, tuple))
-    world.carry(asked)
-    assert isinstance(world.settle("new"), Chosen)
-
-
-def test_first_voter_that_is_alone_has_created_it_when_it_hears_itself() -> None:
-    world = World()
-    world.roster = Roster(1, (A,))
-    first_voter_creates(world)
-    assert isinstance(world.done["first"], Chosen)
-    assert world.sent == 0
-
-
-def test_first_voter_asks_as_ever_where_the_others_know_of_another_creation() -> None:
-    world = World()
-    earlier = Value(Standing.OPEN, b"earlier")
-    world.put(earlier, B, C, node=ME)
-    first_voter_creates(world)
-    assert world.settle("first", A) == Exists(earlier)
-
-
-def test_first_voter_asks_as_ever_where_the_others_have_promised() -> None:
-    world = World()
-    for voter in (B, C):
-        world.voters[voter].handle(0.0, Prepare(KEY, Ballot(0, 1, 5, OTHER), 1))
-    first_voter_creates(world)
-    outcome = world.settle("first", A)
-    assert isinstance(outcome, Chosen)
-    assert outcome.value == READY
-    assert outcome.ballot.n > 5
