@@ -40,7 +40,8 @@ def new_mesh_id(rng: random.Random) -> MeshId:
 
 def new_task_id(rng: random.Random) -> TaskId:
     """Draw a task id from `rng`: 12 characters, 60 bits."""
-    return TaskId("".join(rng.choice(_ALPHABET) for _ in range(12)))
+    bits = rng.getrandbits(60)
+    return TaskId("".join(_ALPHABET[bits >> shift & 31] for shift in range(0, 60, 5)))
 
 
 def low32(value: int) -> int:
