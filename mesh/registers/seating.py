@@ -10,15 +10,21 @@ Source: [HRW].
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Final
+
 from mesh.core.ids import NodeId
 from mesh.placement.cells import cell_of
 from mesh.placement.rendezvous import rank
 from mesh.registers.roster import FULL, ROSTERS
 from mesh.wire.roster_messages import Roster
 
+KEYS_IN_MIND_MAX: Final = 4_096
 
+
+@lru_cache(maxsize=KEYS_IN_MIND_MAX)
 def cell_of_key(key: bytes) -> int:
-    """Return the cell of a register."""
+    """Return the cell of a register. One that was asked for lately is remembered: a task is, a dozen times."""
     return cell_of(key.decode("latin-1"))  # any bytes are a text of as many letters
 
 
