@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import msgpack
@@ -43,6 +44,9 @@ from mesh.wire.work_messages import ARGUMENT_CHARS_MAX, ARGUMENTS_MAX, Spec
 
 BODY_BYTES_MAX: Final = 1_048_576
 """A task with all its attempts and its result."""
+
+HEADS_IN_MIND_MAX: Final = 256
+"""Heads that were read lately, each of some hundred bytes."""
 
 _VERSION: Final = 1
 _FRONT: Final = struct.Struct(">BI")
@@ -172,8 +176,14 @@ def _read_head(data: bytes) -> tuple[Head, int]:
         raise DecodeError(
             f"a head of {end - _FRONT.size} bytes is expected, found {len(data)} in all"
         )
-    head: Head = _head.unpack(_unpack(data[_FRONT.size : end]))
-    return head, end
+    return _unpack_head(data[_FRONT.size : end]), end
+
+
+@lru_cache(maxsize=HEADS_IN_MIND_MAX)
+def _unpack_head(data: bytes) -> Head:
+    """Return the head of its bytes. Whoever hears that a task has changed reads it, one after the other."""
+    head: Head = _head.unpack(_unpack(data))
+    return head
 
 
 def _unpack(data: bytes) -> Any:  # noqa: ANN401 - comes from msgpack
