@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mesh.core.ballot import Ballot
+from mesh.core.effects import Emit
 from mesh.core.ids import NodeId
 from mesh.registers.upkeep import MESSAGE_LIFE_S
 from mesh.tasks import naming
@@ -326,3 +327,16 @@ def test_with_too_many_in_mind_no_more_are_taken(monkeypatch: pytest.MonkeyPatch
     namings = Namings(card)
     assert namings.take(0.0, B, WORD) is not None
     assert namings.take(0.0, B, replace(WORD, value=claimed(new(task_id="other")))) is None
+
+
+# What is told of it.
+
+
+def test_each_voter_tells_that_a_task_runs_whose_creation_named_its_owner() -> None:
+    crew = Crew({P: 1})
+    task_id = submit(crew)
+    for voter in VOTERS:
+        told = [one.event for one in crew.nodes[voter].said(Emit) if isinstance(one, Emit)]
+        assert [
+            (event.state, event.member, event.detail) for event in told if event.task_id == task_id
+        ] == [("leased", "n8", "attempt 1")]
