@@ -12,7 +12,7 @@ from tests.sim.tasks.world import Outcome, run
 SEEDS = 25
 SWEPT = 3_000
 BLOCK = 100
-SEEN_WITHIN = 100
+SEEN_WITHIN = 200
 
 
 def _hold(seeds: range) -> list[Outcome]:
