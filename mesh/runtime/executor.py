@@ -139,7 +139,8 @@ class Executor:
         """Start a command. What comes of it, a failure to start too, is reported."""
         deadlines = self._coming.pop(effect.run_id, NEVER)
         try:
-            process = spawn(effect.argv, effect.env, effect.cwd)
+            is_guarded = self._guard.keeps_deadlines
+            process = spawn(effect.argv, effect.env, effect.cwd, is_guarded=is_guarded)
         except SpawnError as error:
             self._report(
                 ProcessExit(effect.run_id, error.exit_code, str(error), error.is_host_fault)

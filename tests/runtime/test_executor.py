@@ -224,7 +224,7 @@ async def test_a_host_without_a_descriptor_left_says_so() -> None:
 async def test_whatever_goes_wrong_at_the_start_is_the_commands_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise KeyError("oops")
 
     monkeypatch.setattr("mesh.runtime.executor.spawn", fail)
