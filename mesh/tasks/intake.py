@@ -109,7 +109,8 @@ class Intake:
 
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` has something to do."""
-        dues = (self._slots.next_timeout(), self._rest.until)
+        # Who drains tells nobody of its slots.
+        dues = (None if self.is_draining else self._slots.next_timeout(), self._rest.until)
         return min((due for due in dues if due is not None), default=None)
 
     def check_invariants(self) -> None:

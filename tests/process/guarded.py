@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -90,12 +91,23 @@ class Guarded:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for pid in (self.pid, self.node_pid, *self.work()):
+        for pid in (self.pid, self.node_pid):
             if look(pid) is not None and pid in marked_pids(self.mark, VARIABLE):
                 os.kill(pid, signal.SIGKILL)
-        self.process.communicate()
+        until(self._has_ended, "what was started has ended")
         self._control.close()
         self.sock.close()
+
+    def _has_ended(self) -> bool:
+        """Kill what is left; whoever is just replaced by another program shows no mark for a moment."""
+        for pid in self.work():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            self.process.communicate(timeout=0.1)  # until nobody holds its stderr
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def tell(self, *words: str) -> int:
         """Have the node do something, and return its answer."""

@@ -91,3 +91,14 @@ def test_draining_node_takes_nothing_and_tells_nobody() -> None:
     assert mine.free == 0
     assert mine.judge(A, OFFER, NOTHING) is Decline.DRAINING
     assert mine.give_back(0.0, OFFER.needs) == []
+
+
+def test_who_waits_for_a_slot_of_a_node_that_begins_to_drain_is_told_of_none() -> None:
+    mine = intake()
+    mine.take(A, OFFER)
+    mine.note(A)
+    mine.note(B)
+    assert mine.give_back(0.0, OFFER.needs) == [(A, SlotsFree(1))]
+    assert mine.next_timeout() is not None
+    mine.is_draining = True
+    assert mine.next_timeout() is None
