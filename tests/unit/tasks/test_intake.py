@@ -98,7 +98,7 @@ def test_who_waits_for_a_slot_of_a_node_that_begins_to_drain_is_told_of_none() -
     mine.take(A, OFFER)
     mine.note(A)
     mine.note(B)
-    assert mine.give_back(0.0, OFFER.needs) == [(A, SlotsFree(1))]
+    assert mine.give_back(0.0, OFFER.needs) == [(A, SlotsFree(0))]  # the one is held for it
     assert mine.next_timeout() is not None
     mine.is_draining = True
     assert mine.next_timeout() is None
