@@ -7,7 +7,7 @@
 Nobody else can know that nothing of a session runs any more, so what it says is proof, and leases end by it. It
 names this session alone, and outranks every word of it, whatever incarnation it has reached when it ends; a
 later session outranks it. In a small mesh each member gets a letter, so that none has to wake another with
-it; in a larger one a few do, who tell the rest. A node that says farewell takes it back, as it has said more; so does
+it; in a larger one 64 do, who tell the rest. A node that says farewell takes it back, as it has said more; so does
 one that must stop for another that runs under its id: what that one does is not its to say.
 """
 
@@ -28,8 +28,8 @@ from mesh.wire.packet import encode_message
 from mesh.wire.records import Cause
 from mesh.wire.swim_messages import Dead
 
-READERS_MAX: Final = 8
-"""So many are told in a mesh that is too large for everybody to be."""
+READERS_MAX: Final = WITNESSED_MAX
+"""So many are told, as by a witness of a crash: everybody in a small mesh."""
 
 SETTLED_S: Final = 0.25
 """A change waits so long for others, and for the moment to pass in which all are busy with the same news."""
@@ -119,13 +119,11 @@ class Obituary:
     def _readers(self) -> list[NodeId]:
         """Return who is told: the observers, who look for it anyway, the voters, others up to the limit."""
         table = self._swim.table
-        is_small = len(table.living) <= WITNESSED_MAX
-        readers_max = WITNESSED_MAX if is_small else READERS_MAX
         chosen = dict.fromkeys(self._swim.observers.among(table.living, READERS_MAX))
         for voter in self._voters():
             member = table.get(voter)
             if member is not None and member.is_living and voter != self._swim.identity.node_id:
                 chosen.setdefault(voter)
-        for other in table.living[:readers_max]:
+        for other in table.living[:READERS_MAX]:
             chosen.setdefault(other)
-        return list(chosen)[:readers_max]
+        return list(chosen)[:READERS_MAX]
