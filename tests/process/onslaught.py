@@ -97,7 +97,9 @@ def onslaught(
     for node in nodes:
         assert node.call("status")["pid"] == pids[node.name]
         assert accusations(node, begin_ns) == []
-        assert state(node, besides, tasks) == before[node.name]
+        after = state(node, besides, tasks)
+        changed = [k for k in after if after[k] != before[node.name][k]]
+        assert not changed, f"{node.name}: {[(before[node.name][k], after[k]) for k in changed]}"
 
 
 def state(

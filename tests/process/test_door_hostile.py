@@ -161,6 +161,11 @@ def test_recorded_traffic_of_a_busy_mesh_replayed_changes_nothing(
         with recorder(ports) as tape:
             _live(fleet, nodes, key_file, seconds, ports)
         heard = list(tape)
+        wait_until(
+            lambda: _keep_the_same(nodes) or None,
+            PATIENCE_S,
+            lambda: AssertionError("three are to vote, and to keep the same tasks"),
+        )
         assert len(heard) > seconds
         rng = random.Random(1)
         with _unchanged(fleet):
@@ -198,6 +203,13 @@ _addresses: dict[str, Address] = {}
 
 def _last_address(node: NodeProcess) -> Address:
     return _addresses[node.name]
+
+
+def _keep_the_same(nodes: list[NodeProcess]) -> bool:
+    """Say whether all of them vote, and have been given what was kept before they did."""
+    voting = all(node.call("status")["registers"]["votes"] for node in nodes)
+    kept = {tuple(sorted(t["id"] for t in node.call("tasks")["tasks"])) for node in nodes}
+    return voting and len(kept) == 1
 
 
 def _live(
