@@ -72,6 +72,9 @@ class TaskFigures:
     status: Times = Times()
     """A status asked of a busy node: how late its event loop is, and what the answer costs."""
 
+    status_deferring: Times = Times()
+    """The same, while tasks are handed in that are due later."""
+
     cpu_ms: float | None = None
     """Processor time for each task in batches: of all nodes and guardians together, without the commands' own."""
 
@@ -90,6 +93,7 @@ class TaskFigures:
             "acknowledged": asdict(self.acknowledged),
             "command": asdict(self.command),
             "status": asdict(self.status),
+            "status_deferring": asdict(self.status_deferring),
             "cpu_ms": self.cpu_ms,
             "recovery_s": self.recovery_s,
             "recoveries_s": list(self.recoveries_s),
@@ -116,7 +120,8 @@ class TaskFigures:
                 ("submitted singly", self.acknowledged),
                 ("picked up", self.pickup),
                 ("of that the command", self.command),
-                ("status, busy", self.status),
+                ("status, they run", self.status),
+                ("status, none runs", self.status_deferring),
             )
             if times.median_ms is not None
         ]

@@ -162,9 +162,11 @@ class _Run:
         due = time.time() + 2.0 + 2 * before.seconds["enqueue"]
         self._progress.task(f"{self._settings.tasks} tasks, due at one moment")
         counted = self._settings.tasks
-        began = time.time()
-        ids = self._submit({"argv": list(_TRUE), "not_before": due})
-        deferred_s = time.time() - began
+        with self._watched() as watched:
+            began = time.time()
+            ids = self._submit({"argv": list(_TRUE), "not_before": due})
+            deferred_s = time.time() - began
+        self._figures.status_deferring = times_of(watched.times_ms)
         if time.time() > due:
             raise BenchError("mesh: the tasks were due before all of them were acknowledged")
         self._wait_counted(counted + len(ids))
