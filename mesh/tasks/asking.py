@@ -9,7 +9,7 @@ returned, beside answers.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, Final
 
 from mesh.core.effects import Answer
@@ -30,6 +30,7 @@ from mesh.tasks.commands import (
     SubmitMany,
     WaitFor,
 )
+from mesh.tasks.entry import KeptTask
 from mesh.tasks.form import of_value
 from mesh.tasks.listing import Listing
 from mesh.tasks.means import Means, Step
@@ -54,9 +55,10 @@ class Asking:
 
     MESSAGES: Final = frozenset({CancelAnswer, Notice})
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: Means, kept: Iterable[KeptTask] = ()) -> None:
+        """Begin; `kept` is what this node's voter keeps of tasks, in the order of their making."""
         self._means = means
-        self._listing = Listing(means.registers.voter)
+        self._listing = Listing(kept)
         self._last = 0
         self._talks: dict[int, Talk] = {}
         self._by_command: dict[int, int] = {}

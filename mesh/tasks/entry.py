@@ -5,14 +5,16 @@ Source: our own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.errors import DecodeError
 from mesh.registers.record import Record
-from mesh.tasks.body import Head
+from mesh.tasks.body import Head, is_task_key
 from mesh.tasks.form import peek
 from mesh.tasks.ready_queue import Lane
 from mesh.wire.register_messages import Owner
@@ -62,3 +64,17 @@ def head_of(record: Record) -> Head | None:
         return peek(record.value.body)
     except DecodeError:
         return None
+
+
+KeptTask: TypeAlias = tuple[bytes, Record, Head]
+"""A task of which something is kept: its key, what is kept, and what that says of it."""
+
+
+def in_order_of_making(records: Iterable[tuple[bytes, Record]]) -> list[KeptTask]:
+    """Return the tasks among these registers, the oldest first. Each is read once, which is what takes the time."""
+    found = [
+        (key, record, head)
+        for key, record in records
+        if is_task_key(key) and (head := head_of(record)) is not None
+    ]
+    return sorted(found, key=lambda one: (one[2].created, one[0]))

@@ -12,6 +12,7 @@ from itertools import islice
 from mesh.errors import DecodeError
 from mesh.registers.record import Record
 from mesh.tasks.body import is_task_key
+from mesh.tasks.entry import KeptTask
 from mesh.tasks.form import peek
 from mesh.wire.task_messages import TaskState
 
@@ -19,18 +20,9 @@ from mesh.wire.task_messages import TaskState
 class Listing:
     """Counts by state, and keys in the order in which this node heard of the tasks; at its start, of their making."""
 
-    def __init__(self, records: Iterable[tuple[bytes, Record]]) -> None:
-        self._states: dict[bytes, TaskState] = {}
-        found: list[tuple[float, bytes, TaskState]] = []
-        for key, record in records:
-            if is_task_key(key) and record.value is not None:
-                try:
-                    head = peek(record.value.body)
-                except DecodeError:
-                    continue
-                found.append((head.created, key, head.state))
-        for _, key, state in sorted(found):
-            self._states[key] = state
+    def __init__(self, kept: Iterable[KeptTask] = ()) -> None:
+        """Begin with what is kept, in the order of its making."""
+        self._states = {key: head.state for key, _, head in kept}
         self._counts = dict.fromkeys(TaskState, 0)
         for state in self._states.values():
             self._counts[state] += 1

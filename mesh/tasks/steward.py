@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -36,7 +37,7 @@ from mesh.registers.voter import Voter
 from mesh.tasks.body import Head, is_task_key, task_key
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
-from mesh.tasks.entry import Entry, Phase, head_of
+from mesh.tasks.entry import Entry, KeptTask, Phase, head_of, in_order_of_making
 from mesh.tasks.ready_queue import Lane, LaneKey, ReadyQueue
 from mesh.wire.register_messages import Owner, Standing
 from mesh.wire.roster_messages import Roster
@@ -110,8 +111,13 @@ class Steward:
             self._forget(
                 key, entry, claimed_by=None if record.value is None else record.value.owner
             )
+        value = record.value
+        if value is not None and value.standing is not Standing.FINAL:
+            self._begin(now, key, record, head_of(record))
+
+    def _begin(self, now: float, key: bytes, record: Record, head: Head | None) -> None:
+        """See to a task from now on."""
         value, place = record.value, self._desk.place(key)
-        head = None if value is None or value.standing is Standing.FINAL else head_of(record)
         if value is None or head is None or place is None:
             return
         lane = self._queue.enter(self._lane_key(key, head, place))
@@ -138,17 +144,16 @@ class Steward:
                 lost.append(key)
         return lost
 
-    def adopt(self, now: float) -> None:
-        """Look at everything anew: it may be other voters' now, and this node may vote on more. O(tasks)."""
+    def adopt(self, now: float, kept: Sequence[KeptTask] | None = None) -> None:
+        """Look at everything anew: it may be other voters' now, and this node may vote on more. O(tasks).
+
+        `kept` is all that this voter keeps of tasks, in the order of their making, if it was read just now.
+        """
         for key, entry in list(self._tasks.items()):
             self._forget(key, entry)
-        found = [
-            (head.created, key, record)
-            for key, record in self._desk.voter
-            if is_task_key(key) and (head := head_of(record)) is not None
-        ]
-        for _, key, record in sorted(found, key=lambda one: one[:2]):
-            self.handle_changed(now, key, record)
+        for key, record, head in in_order_of_making(self._desk.voter) if kept is None else kept:
+            if record.value is not None and record.value.standing is not Standing.FINAL:
+                self._begin(now, key, record, head)
 
     # What members say.
 

@@ -33,6 +33,7 @@ from mesh.tasks.claiming import Claiming
 from mesh.tasks.commands import Abandon, Follow, TaskCommand, Unfollow
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Outgoing, Send, Step
+from mesh.tasks.entry import in_order_of_making
 from mesh.tasks.following import FOLLOW, Following
 from mesh.tasks.means import Means
 from mesh.tasks.noticing import Noticing
@@ -117,7 +118,8 @@ class Tasks:
             waits_for=self._steward.waits_for,
             name_home=self._steward.name_home,
         )
-        self._asking = Asking(means)
+        kept = in_order_of_making(desk.voter)
+        self._asking = Asking(means, kept)
         self._following = Following(means, config)
         self._noticing = Noticing()
         self.used = 0
@@ -130,9 +132,7 @@ class Tasks:
         self.newest = self._asking.newest
         """Returns the newest tasks that this node votes on, so many at most, as it knows them, in short JSON."""
 
-        self._steward.adopt(now)
-        for key, record in desk.voter:
-            self._asking.handle_changed(key, record)
+        self._steward.adopt(now, kept)
 
     # What happens.
 

@@ -22,6 +22,7 @@ from mesh.registers.voter import Store, Voter
 from mesh.tasks.asking import Asking
 from mesh.tasks.body import Body, task_key
 from mesh.tasks.commands import Question
+from mesh.tasks.entry import in_order_of_making
 from mesh.tasks.form import of_value
 from mesh.tasks.means import Means, Step
 from mesh.tasks.noticing import Noticing
@@ -170,7 +171,8 @@ class Desk:
                 rng=random.Random(5),
                 unix_offset_s=NOON - hall.now,
                 name_of=lambda node_id: NAMES.get(node_id, format_id(node_id)),
-            )
+            ),
+            in_order_of_making(self.clerk.voter),
         )
         self.answers: dict[int, Answer] = {}
         self.sent: list[tuple[NodeId, object]] = []

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from mesh.registers.record import NOTHING, Record
 from mesh.tasks.body import task_key
+from mesh.tasks.entry import in_order_of_making
 from mesh.tasks.form import of_value, to_value
 from mesh.tasks.listing import Listing
 from mesh.wire.register_messages import Standing, Value
@@ -17,7 +18,7 @@ def held(value: Value) -> Record:
 
 
 def test_tasks_are_listed_newest_first_and_counted_by_state() -> None:
-    listing = Listing([])
+    listing = Listing()
     for task_id in ("a", "b", "c"):
         listing.changed(task_key(task_id), held(new(task_id=task_id)))
     listing.changed(task_key("a"), held(claimed(new(task_id="a"))))
@@ -45,13 +46,13 @@ def test_a_session_begins_in_the_order_of_the_tasks_making() -> None:
     records.append((b"\x00roster/1", held(Value(Standing.FINAL, b"x"))))
     records.append((task_key("unread"), held(Value(Standing.OPEN, b"\x02"))))
     records.append((task_key("promised"), NOTHING))
-    listing = Listing(records)
+    listing = Listing(in_order_of_making(records))
     assert listing.newest(9) == [task_key(name) for name in ("young", "middle", "old")]
     listing.check_invariants()
 
 
 def test_what_can_be_read_no_more_is_not_counted() -> None:
-    listing = Listing([(task_key("a"), held(new(task_id="a")))])
+    listing = Listing(in_order_of_making([(task_key("a"), held(new(task_id="a")))]))
     listing.changed(task_key("a"), held(Value(Standing.OPEN, b"\x02")))
     assert not any(listing.counts().values())
     assert listing.newest(9) == []
