@@ -49,7 +49,7 @@ PAST_LEASE_S: Final = 6.0
 """Owner 2 s, voter 3 s, grace 0.5 s: by then another has it, and for long enough to be seen."""
 
 FULL_S: Final = 5.0
-DISK_MIB: Final = 12
+DISK_MIB: Final = 48  # so that there is room before it is filled, and again after
 CLIENT_LIFE_S: Final = 1.5
 
 # Processes that end, or stand still.
