@@ -109,6 +109,20 @@ def test_who_was_promised_or_accepted_before_a_purge_goes_on() -> None:
     assert asked.handle(0, accept(6, FINAL, seq=1))[1] == Accepted(KEY, EPOCH, ballot(6), 1)
 
 
+def test_who_was_named_by_a_creation_that_is_purged_writes_nothing_into_the_one_made_anew() -> None:
+    asked, zero = voter(), ballot(0, B)
+    asked.handle(0, Accept(KEY, EPOCH, zero, 0, P_HAS))
+    asked.handle(LAPSED_S, accept(7, FINAL))
+    asked.purge((KEY,), 7)
+    made_anew = Accept(KEY, EPOCH, zero, 0, OPEN)
+    asked.handle(LAPSED_S, made_anew)
+    (answer,) = asked.handle(LAPSED_S, Accept(KEY, EPOCH, zero, 1, FINAL))
+    assert isinstance(answer, Outbid)
+    assert answer.promised > zero
+    assert asked.record(KEY).value == OPEN
+    assert asked.handle(LAPSED_S, made_anew) == [Accepted(KEY, EPOCH, zero, 0)]
+
+
 def test_voter_that_installs_drops_what_no_majority_held_but_rosters() -> None:
     roster = successor_key(EPOCH - 1)
     held = Record(ballot(1), ballot(1), 0, FINAL)
