@@ -314,6 +314,9 @@ class Voter:
     def _may_accept(self, record: Record, ballot: Ballot, seq: int) -> bool:
         if ballot.n == 0 and seq == 0 and record is not NOTHING:
             return record.ballot == ballot and record.promised == ballot
+        is_bare = ballot.n == 0 and (record.ballot, record.seq) == (ballot, 0)
+        if is_bare and seq and not record.is_named:
+            return False  # whom that ballot named was of a register that is purged, and made anew
         is_known = ballot in (record.promised, record.ballot)
         if not is_known and (ballot.n or seq) and self._is_of_old(ballot):
             return False
