@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 
 from mesh.core.ballot import Ballot
-from mesh.core.effects import Emit
+from mesh.core.effects import Emit, StopProcess
 from mesh.core.ids import NodeId
 from mesh.registers.upkeep import MESSAGE_LIFE_S
 from mesh.tasks import naming
 from mesh.tasks.body import End, task_key
 from mesh.tasks.commands import CancelTask, New, Submit, SubmitMany
 from mesh.tasks.naming import Namings
+from mesh.tasks.run import KILLED
 from mesh.wire.records import Card
 from mesh.wire.register_messages import Accept, Owner, Prepare, Renew, Value
+from mesh.wire.roster_messages import Roster
 from mesh.wire.task_messages import AttemptCause, Named, Offer, TaskState
 from mesh.wire.work_messages import Spec
 from tests.unit.tasks.crew import CONFIG, TIMES, VOTERS, A, B, C, Crew
@@ -285,6 +287,27 @@ def test_a_first_voter_that_starts_again_waits_for_what_it_named() -> None:
     steward.adopt(crew.now)
     steward.check_invariants()
     assert steward.waits_for(task_key(task_id)) == "its run to end, or its lease"
+
+
+def test_whoever_was_named_is_not_told_again_when_the_roster_changes() -> None:
+    crew = Crew({P: 1})
+    submit(crew)
+    home = crew.nodes[P]
+    (start,) = home.starts()
+    crew.away = {P}
+    crew.wait(TIMES.owner_s + TIMES.doubt_s + 1)
+    assert home.said(StopProcess)
+    crew.exit(P, start.run_id, KILLED)
+    crew.wait(MESSAGE_LIFE_S)
+    crew.away = set()
+    crew.loses = lambda _to, message: isinstance(message, Offer)
+    crew.do(crew.nodes[A], lambda tasks, now: tasks.adopt(now, Roster(1, VOTERS)))
+    assert [one.env["MESH_TOKEN"] for one in home.starts()] == []
+    crew.loses = lambda _to, _message: False
+    crew.wait(2 * CONFIG.offer_retry_s + CONFIG.offer_timeout_s)
+    (again,) = home.starts()
+    assert again.env["MESH_ATTEMPT"] == "2"
+    assert int(again.env["MESH_TOKEN"]) > int(start.env["MESH_TOKEN"])
 
 
 # The word itself.
