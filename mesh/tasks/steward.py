@@ -113,10 +113,12 @@ class Steward:
             )
         value = record.value
         if value is not None and value.standing is not Standing.FINAL:
-            self._begin(now, key, record, head_of(record))
+            self._begin(now, key, record, head_of(record), is_new=True)
 
-    def _begin(self, now: float, key: bytes, record: Record, head: Head | None) -> None:
-        """See to a task from now on."""
+    def _begin(
+        self, now: float, key: bytes, record: Record, head: Head | None, *, is_new: bool = False
+    ) -> None:
+        """See to a task from now on; whom it names is told if it is new, and never again: it may have run it since."""
         value, place = record.value, self._desk.place(key)
         if value is None or head is None or place is None:
             return
@@ -126,7 +128,9 @@ class Steward:
         if value.owner is not None:
             self._owned.setdefault(value.owner.node_id, {})[key] = None
             if record.is_named and not self._is_over(value.owner):
-                self._tell_named(now, key, entry, record)
+                self._await_named(now, key, entry)
+                if is_new and not lane.key.ahead:
+                    self._named.append((value.owner.node_id, Named(record.ballot, value)))
             else:
                 self._watch(now, key, entry)
         else:
@@ -302,14 +306,11 @@ class Steward:
     def _loss(self, owner: Owner) -> AttemptCause:
         return AttemptCause.CRASH if self._is_over(owner) else AttemptCause.LAPSE
 
-    def _tell_named(self, now: float, key: bytes, entry: Entry, record: Record) -> None:
-        """Tell whom a creation named, and give it as long as an offer to have its lease."""
+    def _await_named(self, now: float, key: bytes, entry: Entry) -> None:
+        """Give whom a creation named as long as an offer to have its lease."""
         remaining_s = self._desk.voter.remaining_s(now, key)
         entry.phase = Phase.LEASED
         self._timers.set(key, now + (remaining_s or self._config.offer_timeout_s))
-        is_to_tell = remaining_s is None and not entry.lane.key.ahead
-        if is_to_tell and entry.owner is not None and record.value is not None:
-            self._named.append((entry.owner.node_id, Named(record.ballot, record.value)))
 
     def _note_silence(self, now: float, key: bytes, entry: Entry) -> None:
         """Note of one that was named, and has no lease yet, what is noted of one that did not answer an offer."""
