@@ -16,7 +16,7 @@ import pytest
 
 from mesh.runtime import death_pact
 from mesh.runtime.death_pact import Pact
-from mesh.runtime.spawn import SpawnError, spawn
+from mesh.runtime.spawn import CANNOT_RUN, SpawnError, spawn
 
 PATIENCE_S = 30.0
 ENV = {"PATH": os.environ.get("PATH", os.defpath)}
@@ -103,6 +103,50 @@ def test_what_may_not_start_is_started_by_a_child_of_our_own(
     pact = bind(str(make(tmp_path)), ENV, "")
     assert pact.prefix == ()
     assert pact.before_exec is not None
+
+
+def program(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    path.chmod(0o755)
+    return path
+
+
+def _of_another_libc(path: Path) -> Path:
+    found = shutil.which("true")
+    assert found is not None
+    return program(path, Path(found).read_bytes().replace(b"/ld-linux", b"/ld-other"))
+
+
+def _no_more_than_a_head(path: Path) -> Path:
+    head = Path(sys.executable).resolve().read_bytes()[: death_pact._MACHINE]
+    return program(path, head + b"\necho a shell was here\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ELF files of a Linux")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda at: script(at / "a", "#!/bin/sh\r\necho hi\r\n"),
+        lambda at: _of_another_libc(at / "a"),
+        lambda at: _no_more_than_a_head(at / "a"),
+        lambda at: script(at / "a", f"#!{_no_more_than_a_head(at / 'b')}\necho hi\n"),
+        lambda at: script(at / "a", f"#!{_of_another_libc(at / 'b')}\necho hi\n"),
+    ],
+    ids=[
+        "CRLF",
+        "another libc",
+        "half a program",
+        "a script for that",
+        "a script for another libc",
+    ],
+)
+def test_what_the_kernel_refuses_is_no_shells_to_run_and_is_told_as_not_started(
+    tmp_path: Path, make: Callable[[Path], Path]
+) -> None:
+    command = str(make(tmp_path))
+    with pytest.raises(SpawnError) as told, spawn((command,), {}, "", is_guarded=True):
+        pass
+    assert told.value.exit_code == CANNOT_RUN
 
 
 @pytest.mark.parametrize("env", [{}, {"PATH": ""}, {**ENV, "LD_PRELOAD": "x.so"}])
