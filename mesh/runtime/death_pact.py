@@ -18,6 +18,7 @@ import ctypes
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -29,6 +30,17 @@ _PR_SET_PDEATHSIG: Final = 1
 _HEAD_BYTES: Final = 256
 _MACHINE: Final = 20
 """So many bytes of an ELF file tell for which machines it is."""
+
+_HEADER: Final = struct.Struct("=32xQ14xHH")
+"""Of an ELF file of 64 bits: where its table of parts is, the size of an entry, and how many there are."""
+
+_PART: Final = struct.Struct("=I4xQ16xQ16x")
+"""One of those: of what kind it is, where, and of how many bytes."""
+
+_IS_64_BIT: Final = 2
+_LOADER: Final = 3
+_LOADER_BYTES_MAX: Final = 4_096
+_PARTS_MAX: Final = 1_000
 
 _TRIAL_S: Final = 5.0
 
@@ -79,11 +91,34 @@ def _is_plain(command: str, env: Mapping[str, str], cwd: str) -> bool:
         head = _head(path) if path is not None else b""
         if head.startswith(b"#!"):
             line, newline, _ = head[2:].partition(b"\n")
-            first = (line.split(maxsplit=1) or [b""])[0]
-            head = _head(Path(os.fsdecode(first))) if newline and first.startswith(b"/") else b""
-    except (OSError, ValueError):  # whatever it is, an exec of our own tells it
+            first = line.replace(b"\t", b" ").strip(b" ").partition(b" ")[0]  # as the kernel does
+            path = Path(os.fsdecode(first)) if newline and first.startswith(b"/") else None
+        return path is not None and _is_program(path)
+    except (OSError, ValueError, OverflowError):  # whatever it is, an exec of our own tells it
         return False
-    return len(head) >= _MACHINE and head[:_MACHINE] in _machines()
+
+
+def _is_program(path: Path, *, is_loader: bool = False) -> bool:
+    """Say whether the kernel takes this file, and its loader, for programs: of what it does not, setpriv has a shell run it."""
+    head = _head(path)
+    if len(head) < _HEADER.size or _machine_of(head) not in _machines() or head[4] != _IS_64_BIT:
+        return False
+    at, size, count = _HEADER.unpack_from(head)
+    if size != _PART.size or not 0 < count <= _PARTS_MAX:
+        return False
+    with path.open("rb") as file:
+        file.seek(at)
+        table = file.read(size * count)
+        if len(table) < size * count:
+            return False
+        names = [(at, length) for kind, at, length in _PART.iter_unpack(table) if kind == _LOADER]
+        if is_loader or not names:
+            return True
+        at, length = names[0]
+        file.seek(at)
+        name = file.read(min(length, _LOADER_BYTES_MAX))
+    is_path = name.startswith(b"/") and name.endswith(b"\0")
+    return is_path and _is_program(Path(os.fsdecode(name[:-1])), is_loader=True)
 
 
 def _find(command: str, env: Mapping[str, str], cwd: str) -> Path | None:
@@ -105,11 +140,16 @@ def _head(path: Path) -> bytes:
 @cache
 def _machines() -> frozenset[bytes]:
     """Return how the ELF files of this machine begin, position-independent or not."""
-    own = _head(Path(sys.executable).resolve())[:_MACHINE]
+    own = _head(Path(sys.executable).resolve())
     if not own.startswith(b"\x7fELF"):
         return frozenset()
     kinds = (b"\x02\x00", b"\x03\x00") if sys.byteorder == "little" else (b"\x00\x02", b"\x00\x03")
-    return frozenset(own[:16] + kind + own[18:] for kind in kinds)
+    return frozenset(_machine_of(own[:16] + kind + own[18:_MACHINE]) for kind in kinds)
+
+
+def _machine_of(head: bytes) -> bytes:
+    """Return what of a file's beginning the kernel looks at: not the name of its ABI, which loaders state and programs do not."""
+    return head[:7] + head[16:_MACHINE]
 
 
 def _own_pact() -> Callable[[], None]:
