@@ -9,7 +9,7 @@ import pytest
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.errors import LocalProtocolError
-from mesh.registers.leaseholder import NEW_PAUSE_S, Held, Leaseholder
+from mesh.registers.leaseholder import ASKED_ROUNDS_MAX, NEW_PAUSE_S, Held, Leaseholder
 from mesh.registers.leases import lan
 from mesh.registers.trust import Hold
 from mesh.registers.voter import Voter
@@ -285,3 +285,17 @@ def test_a_new_lease_that_is_dropped_is_renewed_no_more() -> None:
     world.holder.drop(b"named")
     assert not world.holder.renew_new(0.0)
     world.holder.check_invariants(0.0)
+
+
+def test_many_new_leases_leave_a_round_that_is_answered_slowly_its_answers() -> None:
+    world = World(count=1)
+    for period in range(1, 6):
+        now = period * TIMES.renew_s
+        slow = world.due(now)
+        for number in range(ASKED_ROUNDS_MAX):
+            key = b"n%d" % number
+            world.grant(key, now=now, sent_at=None)
+            world.holder.renew_new(now)
+            world.holder.drop(key)
+        world.answer(now + 0.5, slow, A, B)
+    assert world.holder.trusted_until(b"k0") == 5 * TIMES.renew_s + TIMES.owner_s
