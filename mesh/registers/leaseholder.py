@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
@@ -30,7 +30,7 @@ JITTER: Final = 0.1
 """Of the period: so that nodes that began together do not renew together for ever."""
 
 ASKED_ROUNDS_MAX: Final = 64
-"""Rounds whose answers are waited for; those of new leases may follow each other closely."""
+"""Rounds whose answers are waited for: so many of all leases, and as many of new ones, which may follow each other closely."""
 
 NEW_PAUSE_S: Final = 0.02
 """After so long a new lease that no majority has renewed is renewed again; then after twice as long each time."""
@@ -43,6 +43,10 @@ class Held:
     key: bytes
     token: Ballot
     hold: Hold
+
+
+_Asked: TypeAlias = dict[int, dict[tuple[NodeId, int], tuple[bytes, ...]]]
+"""By round, the oldest first: what a voter was asked to renew in an epoch."""
 
 
 @dataclass(slots=True)
@@ -63,7 +67,8 @@ class Leaseholder:
         self._rng = rng
         self._leases: dict[bytes, _Lease] = {}
         self._round = boot << 32
-        self._asked: dict[tuple[int, NodeId, int], tuple[bytes, ...]] = {}  # by round, voter, epoch
+        self._asked: _Asked = {}
+        self._asked_new: _Asked = {}  # apart: however many there are, the others' answers are waited for
         self._renew_at: float | None = None
         self._new: Timers[bytes] = Timers()
         """When those that were never trusted yet, and are renewed by themselves, are renewed next."""
@@ -131,7 +136,8 @@ class Leaseholder:
 
     def handle(self, now: float, sender: NodeId, answer: Renewed) -> list[Held]:
         """Take a voter's answer to a round; return what changed."""
-        keys = self._asked.get((answer.round, sender, answer.epoch))
+        asked = self._asked.get(answer.round) or self._asked_new.get(answer.round, {})
+        keys = asked.get((sender, answer.epoch))
         if keys is None:
             return []
         changes = self._changes(now, keys)  # what time has taken, no answer brings back
@@ -164,7 +170,7 @@ class Leaseholder:
             lease = self._leases[key]
             self._new.set(key, now + lease.pause_s)
             lease.pause_s = min(2 * lease.pause_s, self._times.renew_s)
-        return self._begin(now, keys) if keys else []
+        return self._begin(now, keys, self._asked_new) if keys else []
 
     def handle_timeout(self, now: float) -> tuple[list[tuple[NodeId, Renew]], list[Held]]:
         """Begin a round if one is due; return what to send, and what changed by the time alone."""
@@ -172,12 +178,13 @@ class Leaseholder:
         if not self._leases:
             self._renew_at = None
             self._asked.clear()
+            self._asked_new.clear()
             return [], changes
         renewals = self.renew_new(now)
         if self._renew_at is None or now < self._renew_at:
             return renewals, changes
         self._renew_at = now + self._times.renew_s * (1 - JITTER * self._rng.random())
-        return renewals + self._begin(now, self._leases), changes
+        return renewals + self._begin(now, self._leases, self._asked), changes
 
     def check_invariants(self, now: float) -> None:
         """Raise AssertionError if a lease that is lost is still held, or more is remembered than is waited for."""
@@ -186,19 +193,19 @@ class Leaseholder:
             assert lease.trust.trusted_until <= now + self._times.owner_s, key
         for key in self._new:
             assert self._leases[key].said is Hold.DOUBT, key
-        oldest = self._round - ASKED_ROUNDS_MAX
-        assert all(number > oldest for number, _, _ in self._asked), self._round
+        rounds = max(len(self._asked), len(self._asked_new))
+        assert rounds <= ASKED_ROUNDS_MAX, rounds
 
     # Inside.
 
-    def _begin(self, now: float, those: Iterable[bytes]) -> list[tuple[NodeId, Renew]]:
+    def _begin(
+        self, now: float, those: Iterable[bytes], asked: _Asked
+    ) -> list[tuple[NodeId, Renew]]:
         self._round += 1
         number = self._round
-        while self._asked:
-            oldest = next(iter(self._asked))
-            if oldest[0] > number - ASKED_ROUNDS_MAX:
-                break
-            del self._asked[oldest]
+        by_round = asked[number] = {}
+        if len(asked) > ASKED_ROUNDS_MAX:
+            del asked[next(iter(asked))]
         by_voter: dict[tuple[NodeId, int], list[bytes]] = {}
         for key in those:
             lease = self._leases[key]
@@ -207,7 +214,7 @@ class Leaseholder:
                 by_voter.setdefault((voter, lease.epoch), []).append(key)
         sent: list[tuple[NodeId, Renew]] = []
         for (voter, epoch), keys in by_voter.items():
-            self._asked[number, voter, epoch] = tuple(keys)
+            by_round[voter, epoch] = tuple(keys)
             leases = tuple((key, self._leases[key].trust.token) for key in keys)
             sent.append((voter, Renew(epoch, number, leases)))
         return sent
