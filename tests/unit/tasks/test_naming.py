@@ -10,6 +10,7 @@ import pytest
 from mesh.core.ballot import Ballot
 from mesh.core.effects import Emit, StopProcess
 from mesh.core.ids import NodeId
+from mesh.registers import leaseholder
 from mesh.registers.upkeep import MESSAGE_LIFE_S
 from mesh.tasks import naming
 from mesh.tasks.body import End, task_key
@@ -218,6 +219,19 @@ def test_a_home_that_cannot_lets_it_go_and_another_runs_it_at_no_retrys_cost(
         crew.exit(P, start.run_id)
         (start,) = crew.nodes[P].starts()
         assert start.env["MESH_ATTEMPT"] == "2"
+
+
+def test_a_home_that_holds_as_many_leases_as_it_may_lets_go_what_it_is_named_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(leaseholder, "LEASES_MAX", 1)
+    crew = Crew({P: 1})
+    crew.submit("t")  # B, whose view is older, does not know of it
+    (start,) = crew.nodes[P].starts()
+    task_id = submit(crew, B)
+    assert crew.body(task_id).cause is AttemptCause.RELEASED
+    crew.exit(P, start.run_id)
+    assert len(crew.nodes[P].starts()) == 1
 
 
 def test_a_claim_of_what_nobody_renewed_is_granted_and_who_was_named_never_begins() -> None:
