@@ -48,17 +48,24 @@ class Holder:
         self._finish(now)
         return hold
 
-    def take_up(self, now: float, key: bytes, value: Value, token: Ballot) -> Hold:
+    def take_up(
+        self, now: float, key: bytes, value: Value, token: Ballot, *, is_renewed: bool = True
+    ) -> Hold:
         """Take a lease that the write which created a register names this session for; DOUBT, until Held says otherwise.
 
         It may not be chosen, and nothing of it is trusted before a majority has renewed it, which is asked at once.
         To be called once for each such write, in all of a session: whoever takes it up writes under that token.
+        Not `is_renewed`: it is taken to be released by a write at once, and LOST as a lease, however many are held.
 
         Raises:
             LocalProtocolError: as of `hold`.
         """
         named = Chosen(value, token, sent_at=None, is_found=False)
-        hold = self._owning.hold(now, key, named)
+        if is_renewed:
+            hold = self._owning.hold(now, key, named)
+        else:
+            self._owning.take_to_write(key, token)
+            hold = Hold.LOST
         self._finish(now)
         return hold
 

@@ -78,13 +78,17 @@ class Owning:
             self._leaseholder.drop(key)
         elif roster.epoch != token.epoch:
             self._leaseholder.move(now, roster.epoch, {key: roster.voters})
-        self._owned[key] = _Owned(token, Writer(key, token))
-        self._resends.cancel(key)
-        self._has_moved = True
+        self.take_to_write(key, token)
         if chosen.sent_at is None:
             for to, renew in self._leaseholder.renew_new(now):
                 self._outbox.send(to, renew, waits=False)
         return hold
+
+    def take_to_write(self, key: bytes, token: Ballot) -> None:
+        """Write under a token from now on, in place of an earlier one of the register; this renews nothing."""
+        self._owned[key] = _Owned(token, Writer(key, token))
+        self._resends.cancel(key)
+        self._has_moved = True
 
     def standing(self, now: float, key: bytes) -> Hold | None:
         """Return what may be done with a lease now; None: it is not held here."""

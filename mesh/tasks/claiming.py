@@ -247,8 +247,9 @@ class Claiming(Runs):
         run.token, run.stage = message.ballot, Stage.UNSURE
         run.know(message.value)
         self._output.open(run.task_id, run.body.attempt, run.run_id)
-        run.hold = self._desk.take_up(now, key, message.value, message.ballot)
-        if decline is not Decline.NONE:
+        is_taken = decline is Decline.NONE
+        run.hold = self._desk.take_up(now, key, message.value, message.ballot, is_renewed=is_taken)
+        if not is_taken:
             self._intake.note(sender)
             run.has_slot = False
             steps = self._let_go(now, run, DECLINED[decline])
