@@ -234,6 +234,18 @@ def test_a_home_that_holds_as_many_leases_as_it_may_lets_go_what_it_is_named_for
     assert len(crew.nodes[P].starts()) == 1
 
 
+def test_a_home_that_drains_before_its_renewal_is_answered_begins_nothing() -> None:
+    crew = Crew({P: 1})
+    crew.loses = lambda _to, message: isinstance(message, Renew)
+    task_id = submit(crew)
+    home = crew.nodes[P]
+    crew.do(home, lambda tasks, now: tasks.drain(now, now + 60))
+    crew.loses = lambda _to, _message: False
+    crew.wait(1.0)
+    assert not home.starts()
+    assert crew.body(task_id).cause is AttemptCause.RELEASED
+
+
 def test_a_claim_of_what_nobody_renewed_is_granted_and_who_was_named_never_begins() -> None:
     crew = Crew({P: 1, Q: 1})
     crew.loses = lambda _to, message: isinstance(message, Named)
