@@ -295,7 +295,9 @@ class Claiming(Runs):
         if run.hold is Hold.LOST:
             return self._let_go(now, run, "it could not be started in time")
         # One that is to be cancelled is started no more: that is being written down.
-        return self._start(now, run) if run.hold is Hold.SURE and not run.mark_seq else []
+        if run.hold is not Hold.SURE or run.mark_seq:
+            return []
+        return self._start(now, run) if self._drain_at is None else self._let_go(now, run, LEAVING)
 
     def _on_held(self, now: float, run: Run, hold: Hold) -> list[Step]:
         run.hold = hold
