@@ -3,6 +3,8 @@
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
+
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveView
 from mesh.tasks.form import of_value, to_value
@@ -307,3 +309,19 @@ def test_what_a_task_waits_for_is_said_in_words() -> None:
     world.answer(OWN, "t", Decline.BUSY)
     assert world.steward.waits_for(b"task/t") == "a free slot: n1 is busy"
     assert world.steward.waits_for(b"task/other") == ""
+
+
+@pytest.mark.parametrize("decline", [Decline.UNFIT, Decline.UNSURE])
+def test_nobody_is_named_for_a_task_whose_like_it_declined(decline: Decline) -> None:
+    world = Stewarded(member(P, 4), member(Q, 1))
+    world.hold("runs", claimed(new(task_id="runs"), Owner(Q, 1)), node=Q)
+    task_id = next(one for one in map(str, range(99)) if home_of(world.view, one)[0] == P)
+    world.hold(task_id, new(task_id=task_id))
+    world.answer(P, task_id, decline, free=4)
+    world.answer(Q, task_id, Decline.NONE)
+    world.hold(task_id, claimed(new(task_id=task_id), Owner(Q, 1)), node=Q)
+    like = of_value(new(task_id="like")).head
+    assert world.steward.name_home(like) is None
+    world.steward.handle_member_up(P)
+    home = world.steward.name_home(like)
+    assert (home is not None) == (decline is Decline.UNSURE)
