@@ -128,6 +128,8 @@ class ReadyQueue:
             return None
         for member in self._view.candidates(head.wants):
             node_id = member.node_id
+            if lane is not None and not self._has_room(lane, member):
+                continue  # it has declined the like of this
             free = self._free.get(node_id, member.free_slots)
             if free > self._asking.get(node_id, 0):
                 self._free[node_id] = free - 1

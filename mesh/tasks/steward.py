@@ -171,6 +171,9 @@ class Steward:
         if entry is None or entry.asked != sender or entry.attempt != message.attempt:
             owner = None if entry is None else entry.owner
             if owner is not None and owner.node_id == sender:  # who was named, or still has it
+                if entry is not None and message.decline in {Decline.UNFIT, Decline.UNSURE}:
+                    self._queue.note_answer(entry.lane, sender, message.decline, message.free_slots)
+                    return
                 is_noted = None if message.free_slots else True
                 self._queue.note_free(sender, message.free_slots, is_noted=is_noted)
             return  # else a late word: its next one is of more use
