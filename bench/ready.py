@@ -17,10 +17,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from mesh.bench.idle import usage
+from mesh.cli.arguments import whole_number
+from mesh.errors import ConfigError
 from mesh.fleet.clearing import signals_as_exits, wait_until
 from mesh.fleet.fleet import Fleet, NodeProcess
 
 BATCH: Final = 100
+TASKS_MAX: Final = 1_000_000
 VOTERS: Final = 3
 PATIENCE_S: Final = 120.0
 SETTLE_S: Final = 5.0
@@ -97,8 +100,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m bench.ready",
         description="What many ready tasks cost at their voters, and how soon a restarted voter has them.",
     )
-    parser.add_argument("--tasks", type=int, default=100_000)
-    options = parser.parse_args(argv)
+    parser.add_argument("--tasks", type=whole_number("--tasks", 1, TASKS_MAX), default=100_000)
+    try:
+        options = parser.parse_args(argv)
+    except ConfigError as error:
+        parser.error(str(error))
     with signals_as_exits():
         figures = measure(options.tasks)
     print(json.dumps(figures, indent=1))
