@@ -12,6 +12,7 @@ Source: ballots as (round, proposer) follow Paxos; a rising number that goes alo
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from mesh.core.ids import NodeId
@@ -46,7 +47,14 @@ class Ballot(NamedTuple):
     def unpack(cls, data: bytes) -> Ballot:
         """Return the ballot of these `BALLOT_BYTES` bytes."""
         domain, epoch, high, low, node_id = _WIDTHS.unpack(data)
-        return cls(domain, epoch, high << 32 | low, NodeId(node_id))
+        n = high << 32 | low
+        return cls(domain, epoch, n, NodeId(node_id)) if n else first_ballot(domain, epoch, node_id)
+
+
+@lru_cache(maxsize=256)
+def first_ballot(domain: int, epoch: int, node_id: int) -> Ballot:
+    """Return the ballot with `n` = 0: the same one again, since every new register that a voter keeps has it."""
+    return Ballot(domain, epoch, 0, NodeId(node_id))
 
 
 NO_BALLOT: Final = Ballot(0, 0, 0, NodeId(0))

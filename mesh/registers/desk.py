@@ -25,7 +25,7 @@ import random
 from collections.abc import Hashable, Iterable
 from enum import Enum
 
-from mesh.core.ballot import Ballot
+from mesh.core.ballot import first_ballot
 from mesh.core.effects import Persist
 from mesh.core.ids import NodeId
 from mesh.registers.asker import NOBODY, Asked, Asker, Done
@@ -151,7 +151,7 @@ class Desk(Holder):
             self._ask(now, asked)
         else:
             self._answer(now, self._own_id, steps)
-            ballot = Ballot(self._domain, epoch, 0, self._own_id)
+            ballot = first_ballot(self._domain, epoch, self._own_id)
             asked = self._asker.finish_creation(
                 now, key, value, ballot, first=first, tag=tag, timeout_s=timeout_s
             )

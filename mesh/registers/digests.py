@@ -17,6 +17,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from mesh.core.ageing import take_aged
 from mesh.core.ballot import Ballot
 from mesh.registers.record import Record
 from mesh.registers.roster import ROSTERS
@@ -76,11 +77,7 @@ class Digests:
 
     def settle(self, now: float) -> None:
         """Sum up what has stood for long enough. O(1) for each change, once."""
-        while self._unsettled:
-            key = next(iter(self._unsettled))
-            if now < self._unsettled[key] + self._settle_s:
-                return
-            del self._unsettled[key]
+        for key in take_aged(self._unsettled, now, self._settle_s):
             bucket = bucket_of(key)
             if key not in self._hidden:
                 self._sums[bucket] ^= self._digests[bucket][key]

@@ -31,6 +31,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Final
 
+from mesh.core.ageing import take_aged
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
 from mesh.registers.digests import Digests
@@ -314,7 +315,7 @@ class Retention:
         flags = bytearray()
         gone: list[bytes] = []
         n = 0
-        self._forget_dropped(now)
+        take_aged(self._dropped, now, DROPPED_S)
         for item in message.items:
             voters = self._seating.seats(item.key).voters
             may_go = sender == voters[0] != self._own_id and self._own_id in voters
@@ -337,10 +338,3 @@ class Retention:
         if message.stage is not Stage.ASK and (gone or any(flags)):
             out.append(Forget(tuple(gone), message.n))
         return [*out, (sender, answer)]
-
-    def _forget_dropped(self, now: float) -> None:
-        while self._dropped:
-            key = next(iter(self._dropped))
-            if now < self._dropped[key] + DROPPED_S:
-                return
-            del self._dropped[key]

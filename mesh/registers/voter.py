@@ -40,7 +40,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from mesh.core.ballot import NO_BALLOT, Ballot
+from mesh.core.ballot import NO_BALLOT, Ballot, first_ballot
 from mesh.core.ids import NodeId
 from mesh.registers.leases import LeaseTimes
 from mesh.registers.record import NOTHING, Record
@@ -155,7 +155,7 @@ class Voter:
         """
         if not self.epoch or key in self._records:
             return None
-        ballot = Ballot(domain, self.epoch, 0, self._own_id)
+        ballot = first_ballot(domain, self.epoch, self._own_id)
         return self._on_accept(now, Accept(key, self.epoch, ballot, 0, value))
 
     def end(self, node_id: NodeId, boot: int) -> None:

@@ -16,7 +16,7 @@ from mesh.errors import DecodeError
 from mesh.registers.record import Record
 from mesh.tasks.body import Head, is_task_key
 from mesh.tasks.form import peek
-from mesh.tasks.ready_queue import Lane
+from mesh.tasks.ready_queue import Lane, Queued
 from mesh.wire.register_messages import Owner
 
 
@@ -32,7 +32,7 @@ class Phase(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class Entry(Queued):
     """One task that is not over. Invariant: it has a timer, unless it is queued; it is asked exactly if `asked` says whom."""
 
     lane: Lane

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from mesh.core.ageing import take_aged
 from mesh.core.ids import NodeId
 from mesh.errors import DecodeError
 from mesh.registers.upkeep import MESSAGE_LIFE_S
@@ -24,6 +25,9 @@ from mesh.tasks.form import of_value
 from mesh.wire.records import Card
 from mesh.wire.register_messages import Owner
 from mesh.wire.task_messages import Decline, Named, Offer
+
+TAKEN_S: Final = MESSAGE_LIFE_S + 1
+"""So long a naming is remembered: no copy of its word comes later."""
 
 TAKEN_MAX: Final = 100_000
 """Namings that are remembered; with so many in mind no more are taken up, and those tasks are offered."""
@@ -58,19 +62,12 @@ class Namings:
         own, running = Owner(card.node_id, card.boot), body.running
         if not is_first_voters or running is None or (running.owner, running.number) != (own, 1):
             return None
-        self._forget(now)
+        take_aged(self._taken, now, TAKEN_S)
         key = task_key(body.task_id)
         if key in self._taken or len(self._taken) >= TAKEN_MAX:
             return None
         self._taken[key] = now
         return body
-
-    def _forget(self, now: float) -> None:
-        while self._taken:
-            key = next(iter(self._taken))
-            if now - self._taken[key] <= MESSAGE_LIFE_S:
-                return
-            del self._taken[key]
 
 
 def offer_of(body: Body, message: Named) -> Offer:

@@ -18,11 +18,11 @@ otherwise. As a net below all that, a blocked lane asks one member, another one 
 from __future__ import annotations
 
 import random
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
+from mesh.core.chain import Chain, Link
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
 from mesh.placement.live_view import LiveMember, LiveView, Wants, fits
@@ -44,6 +44,13 @@ class LaneKey(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
+class Queued(Link):
+    """A task that belongs to a lane, and waits there when it is chained."""
+
+    key: bytes
+
+
+@dataclass(slots=True, eq=False)
 class Lane:
     """Tasks with the same candidates.
 
@@ -51,16 +58,12 @@ class Lane:
     """
 
     key: LaneKey
-    waiting: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
+    waiting: Chain[Queued] = field(default_factory=Chain)
     tasks: int = 0  # that belong here, waiting or not
     asked: int = 0  # of them, those that somebody is being asked to run
     busy: dict[NodeId, int] = field(default_factory=dict)  # who declined, and its news count then
     unfit: dict[NodeId, Metadata] = field(default_factory=dict)  # who never can, and its card then
     turn: int = 0  # whose turn it is to be asked anyway
-
-    def first(self) -> bytes | None:
-        """Return the task that waits longest, or None."""
-        return next(iter(self.waiting), None)
 
 
 WantsOf: TypeAlias = Callable[[Lane, bytes], Wants]
@@ -95,21 +98,20 @@ class ReadyQueue:
         lane.tasks += 1
         return lane
 
-    def leave(self, lane: Lane, task: bytes) -> None:
+    def leave(self, lane: Lane, task: Queued) -> None:
         """Count a task to its lane no more, waiting or not. Nobody is being asked about it."""
-        lane.waiting.pop(task, None)
+        if task.is_chained:
+            lane.waiting.remove(task)
         lane.tasks -= 1
         if not lane.tasks:
             del self._lanes[lane.key]
             self._turns.pop(lane.key, None)
             self._retries.cancel(lane.key)
 
-    def add(self, now: float, lane: Lane, task: bytes, *, is_first: bool = False) -> None:
+    def add(self, now: float, lane: Lane, task: Queued, *, is_first: bool = False) -> None:
         """Let a task wait for its turn, or (`is_first`) wait on in its old place."""
         is_blocked = bool(lane.waiting) and lane.key not in self._turns
-        lane.waiting[task] = None
-        if is_first:
-            lane.waiting.move_to_end(task, last=False)
+        (lane.waiting.add_first if is_first else lane.waiting.add)(task)
         if self._is_slow(lane):
             if lane.key not in self._retries:
                 self._arm(lane.key, now)
@@ -142,11 +144,11 @@ class ReadyQueue:
             key = next(iter(self._turns))
             del self._turns[key]
             lane = self._lanes[key]
-            task = lane.first()
+            task = lane.waiting.first
             if task is None:
                 continue
             if not self._is_slow(lane):
-                for member in self._view.candidates(wants_of(lane, task)):
+                for member in self._view.candidates(wants_of(lane, task.key)):
                     if self._has_room(lane, member):
                         self._turns[key] = None
                         return self._ask(lane, task, member)
@@ -159,13 +161,13 @@ class ReadyQueue:
         found = []
         for key in self._retries.take_due(now):
             lane = self._lanes.get(key)
-            task = None if lane is None else lane.first()
+            task = None if lane is None else lane.waiting.first
             if lane is None or task is None:
                 continue
             self._arm(key, now)
             if key in self._turns or self._offers >= self._config.offers_max:
                 continue
-            able = [m for m in self._view.candidates(wants_of(lane, task)) if _can_ask(lane, m)]
+            able = [m for m in self._view.candidates(wants_of(lane, task.key)) if _can_ask(lane, m)]
             if able:
                 lane.turn += 1
                 found.append(self._ask(lane, task, able[(lane.turn - 1) % len(able)]))
@@ -254,14 +256,17 @@ class ReadyQueue:
         are = "is" if len(candidates) == 1 else "are all"
         return f"a free slot: {names}{more} {are} busy"
 
-    def check_invariants(self, sizes: Mapping[LaneKey, int]) -> None:
-        """Raise AssertionError if a lane or a count is out of step; `sizes` counts each lane's tasks. O(lanes)."""
+    def check_invariants(
+        self, sizes: Mapping[LaneKey, int], waiting: Mapping[LaneKey, int]
+    ) -> None:
+        """Raise AssertionError if a lane or a count is out of step with how many tasks it has, and wait. O(tasks)."""
         assert sizes == {key: lane.tasks for key, lane in self._lanes.items()}
         assert self._offers == sum(lane.asked for lane in self._lanes.values())
         assert self._offers == sum(self._asking.values())
         for key, lane in self._lanes.items():
             assert 0 <= lane.asked <= lane.tasks, key
             assert lane.asked + len(lane.waiting) <= lane.tasks, key
+            assert waiting[key] == len(lane.waiting) == len(list(lane.waiting)), key
             if lane.waiting:
                 assert key in self._turns or key in self._retries, f"{key} is never looked at again"
 
@@ -283,12 +288,12 @@ class ReadyQueue:
         is_busy = lane.busy.get(member.node_id) == self._news.get(member.node_id, 0)
         return not is_busy and _can_ask(lane, member) and self._room(member) > 0
 
-    def _ask(self, lane: Lane, task: bytes, member: LiveMember) -> tuple[bytes, LiveMember]:
-        del lane.waiting[task]
+    def _ask(self, lane: Lane, task: Queued, member: LiveMember) -> tuple[bytes, LiveMember]:
+        lane.waiting.remove(task)
         lane.asked += 1
         self._offers += 1
         self._asking[member.node_id] = self._asking.get(member.node_id, 0) + 1
-        return task, member
+        return task.key, member
 
     def _wake(self, node_id: NodeId) -> None:
         """Give lanes a turn that may use this member. O(lanes)."""

@@ -123,7 +123,7 @@ class Steward:
         if value is None or head is None or place is None:
             return
         lane = self._queue.enter(self._lane_key(key, head, place))
-        entry = Entry(lane, record.ballot, record.seq, value.owner, head.attempt + 1)
+        entry = Entry(key, lane, record.ballot, record.seq, value.owner, head.attempt + 1)
         self._tasks[key] = entry
         if value.owner is not None:
             self._owned.setdefault(value.owner.node_id, {})[key] = None
@@ -258,17 +258,19 @@ class Steward:
     def check_invariants(self) -> None:
         """Raise AssertionError if a task would be forgotten by all timers, or an index disagrees. O(tasks)."""
         lanes: Counter[LaneKey] = Counter()
+        waiting: Counter[LaneKey] = Counter()
         for key, entry in self._tasks.items():
             lanes[entry.lane.key] += 1
             assert (entry.asked is not None) == (entry.phase is Phase.ASKED), (key, entry)
-            assert (key in entry.lane.waiting) == (entry.phase is Phase.QUEUED), (key, entry)
+            assert entry.is_chained == (entry.phase is Phase.QUEUED), (key, entry)
+            waiting[entry.lane.key] += entry.is_chained
             assert (key in self._timers) == (entry.phase is not Phase.QUEUED), (key, entry)
             if entry.owner is not None:
                 assert key in self._owned[entry.owner.node_id], key
         assert len(self._timers) <= len(self._tasks)
         asked = {key: entry.asked for key, entry in self._tasks.items() if entry.asked is not None}
         assert asked == {key: to for to, keys in self._offered.items() for key in keys}
-        self._queue.check_invariants(lanes)
+        self._queue.check_invariants(lanes, waiting)
         owned = sum(len(keys) for keys in self._owned.values())
         assert owned == sum(entry.owner is not None for entry in self._tasks.values())
 
@@ -342,11 +344,11 @@ class Steward:
         else:
             entry.phase = Phase.QUEUED
             self._timers.cancel(key)
-            self._queue.add(now, entry.lane, key)
+            self._queue.add(now, entry.lane, entry)
 
     def _wait_on(self, now: float, key: bytes, entry: Entry) -> None:
         """Let a task that was declined wait in its old place."""
-        self._queue.add(now, entry.lane, key, is_first=True)
+        self._queue.add(now, entry.lane, entry, is_first=True)
         self._end_offer(key, entry)
         entry.phase = Phase.QUEUED
         self._timers.cancel(key)
@@ -370,7 +372,7 @@ class Steward:
             if not owned:
                 del self._owned[entry.owner.node_id]
         self._timers.cancel(key)
-        self._queue.leave(entry.lane, key)
+        self._queue.leave(entry.lane, entry)
         del self._tasks[key]
 
     def _lane_key(self, key: bytes, head: Head, place: int) -> LaneKey:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.core.ballot import BALLOT_BYTES, N_MAX, NO_BALLOT, Ballot
+from mesh.core.ballot import BALLOT_BYTES, N_MAX, NO_BALLOT, Ballot, first_ballot
 from mesh.core.ids import NodeId
 
 numbers = st.one_of(st.integers(0, 3), st.integers(0, 2**32 - 1))
@@ -37,3 +37,10 @@ def test_a_newer_domain_outweighs_epoch_number_and_node() -> None:
     assert Ballot(1, 9, N_MAX, NodeId(9)) < Ballot(2, 1, 0, NodeId(1))
     assert Ballot(1, 1, N_MAX, NodeId(9)) < Ballot(1, 2, 0, NodeId(1))
     assert Ballot(1, 1, 1, NodeId(9)) < Ballot(1, 1, 2, NodeId(1))
+
+
+@given(numbers, numbers, numbers)
+def test_first_ballots_of_many_registers_are_one_object(domain: int, epoch: int, node: int) -> None:
+    first = first_ballot(domain, epoch, NodeId(node))
+    assert first == Ballot(domain, epoch, 0, NodeId(node))
+    assert Ballot.unpack(first.pack()) is first
