@@ -72,6 +72,9 @@ class TaskFigures:
     status: Times = Times()
     """A status asked of a busy node: how late its event loop is, and what the answer costs."""
 
+    loop_late_ms: float | None = None
+    """How late a busy node met its latest 1,000 deadlines: the 99th percentile, of the node where it is worst."""
+
     status_deferring: Times = Times()
     """The same, while tasks are handed in that are due later."""
 
@@ -93,6 +96,7 @@ class TaskFigures:
             "acknowledged": asdict(self.acknowledged),
             "command": asdict(self.command),
             "status": asdict(self.status),
+            "loop_late_ms": self.loop_late_ms,
             "status_deferring": asdict(self.status_deferring),
             "cpu_ms": self.cpu_ms,
             "recovery_s": self.recovery_s,
@@ -125,6 +129,8 @@ class TaskFigures:
             )
             if times.median_ms is not None
         ]
+        if self.loop_late_ms is not None:
+            rows.append(("deadlines met late", f"99 of 100 within {self.loop_late_ms:.1f} ms"))
         if self.cpu_ms is not None:
             rows.append(("processor", f"{self.cpu_ms:.1f} ms a task, of all nodes together"))
         if self.recovery_s is not None:

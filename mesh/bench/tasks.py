@@ -2,8 +2,8 @@
 
     start -> singly, at rest -> in batches, while they run -> all due at once -> a node that runs one is killed
 
-Each stage has the mesh to itself. How late a node's event loop is while it is busy shows in how long it takes to
-answer a question about itself, asked all the while.
+Each stage has the mesh to itself. How late a node's event loop is while it is busy it tells itself; it shows as well in
+how long it takes to answer a question about itself, asked all the while.
 """
 
 from __future__ import annotations
@@ -142,6 +142,10 @@ class _Run:
             ids = self._submit({"argv": list(_TRUE)})
             enqueued_s = time.time() - began
             self._wait_counted(len(ids))
+            late = [self._ask(name, "status")["loop_late"] for name in self._nodes.members]
+        self._figures.loop_late_ms = max(
+            (one["p99_ms"] for one in late if one["p99_ms"] is not None), default=None
+        )
         self._figures.cpu_ms = round((self._cpu_ns() - cpu_ns) / len(ids) / 1e6, 2)
         ended_s = max(self._ended(ids)) - began
         self._figures.status = times_of(watched.times_ms)

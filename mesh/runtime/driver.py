@@ -34,6 +34,7 @@ from mesh.errors import CommandRefused, DataDirectoryError, LocalProtocolError, 
 from mesh.node.commands import Command, SetLoad, TakeAddress
 from mesh.node.face import NodeFace
 from mesh.runtime.clock import Clock
+from mesh.runtime.lateness import Lateness
 from mesh.runtime.store.faults import StoreError
 from mesh.tasks.commands import Abandon
 
@@ -99,6 +100,9 @@ class Driver:
         self.counters = {"dropped_bug": 0}
         """Inputs that the node failed on, and effects that failed: bugs of ours, dropped and counted."""
 
+        self.lateness = Lateness()
+        """Of the deadlines that were kept here."""
+
         self.next_id: Callable[[], int] = count(1).__next__
         """Returns a number that was not given out before, for a command or a watcher."""
 
@@ -112,6 +116,7 @@ class Driver:
         self._load_at = -math.inf
         self._sleep = trio.CancelScope()
         self._armed = math.nan  # the deadline that `_sleep` has, on the node's clock
+        self._due = math.inf  # when that can be met at the earliest
         self._bugs_said: set[str] = set()
         self._timeout_bugs = 0
         self._not_before = -math.inf  # no deadline is kept earlier
@@ -130,6 +135,7 @@ class Driver:
                 await trio.sleep_forever()
             if self._stop is not None:
                 return self._stop
+            self.lateness.note(self._clock() - self._due)
             self._keep_deadline()
 
     def handle_datagram(self, source: Address, data: bytes) -> None:
@@ -295,7 +301,9 @@ class Driver:
             deadline = max(deadline, self._not_before)
         if deadline != self._armed:
             self._armed = deadline
-            self._sleep.deadline = trio.current_time() + deadline - self._clock()
+            now = self._clock()
+            self._due = max(deadline, now)
+            self._sleep.deadline = trio.current_time() + deadline - now
 
     def _apply(self, effects: Iterable[fx.Effect]) -> None:
         self._effects.extend(effects)

@@ -235,6 +235,19 @@ async def test_the_node_is_woken_at_its_deadline_and_not_before(
         assert woken - began == pytest.approx(5)
 
 
+async def test_a_loop_that_is_held_up_tells_how_late_it_was(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    node = ScriptedNode()
+    node.deadline = trio.current_time() + 1
+    async with driven(node) as (driver, _, _):
+        assert driver.lateness.to_json()["deadlines"] == 0
+        mock_clock.jump(1.25)  # nobody gets a turn meanwhile
+        await trio.testing.wait_all_tasks_blocked()
+        found = driver.lateness.to_json()
+    assert (found["deadlines"], found["worst_ms"]) == (1, 250.0)
+
+
 async def test_an_earlier_deadline_replaces_a_later_one(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

@@ -1,0 +1,42 @@
+"""How late the node's loop met its latest deadlines: what keeps it from answering, as one figure.
+
+A loop that is held up, by its own work or by others on the host, meets its next deadline late. Those come anyway, so
+that nothing has to wake an idle node to be measured.
+
+Source: our own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+LATEST_MAX: Final = 1_000
+"""Deadlines that are kept in mind."""
+
+
+class Lateness:
+    """The latest deadlines, and how late each was met, in seconds."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._late_s: deque[float] = deque(maxlen=LATEST_MAX)
+
+    def note(self, late_s: float) -> None:
+        """Take that one was met so late; early, as timers may be, counts as in time."""
+        self._late_s.append(max(0.0, late_s))
+
+    def to_json(self) -> dict[str, float | int | None]:
+        """Return the figures in ms, of how many deadlines; None: of none yet. O(n log n) in those."""
+        found = sorted(self._late_s)
+        return {
+            "median_ms": _ms(found, 0.5),
+            "p99_ms": _ms(found, 0.99),
+            "worst_ms": _ms(found, 1.0),
+            "deadlines": len(found),
+        }
+
+
+def _ms(found: list[float], share: float) -> float | None:
+    """Return what this share of them does not exceed."""
+    return round(found[min(len(found) - 1, int(share * len(found)))] * 1e3, 3) if found else None
