@@ -309,11 +309,8 @@ class Agent:
         return Services(self._driver, self._node.take_watch, status, self._log, desk)
 
     def _describe(self) -> dict[str, Any]:
-        return {
-            **self._sealing.describe(),
-            "store": self._committing.facts(),
-            "loop_late": self._driver.lateness.to_json(),
-        }
+        own = {"store": self._committing.facts(), "loop_late": self._driver.lateness.to_json()}
+        return {**self._sealing.describe(), **own}
 
     def _heed_room(self, lacks: str) -> None:
         if lacks:

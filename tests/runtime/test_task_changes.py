@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mesh.core import effects as fx
 from mesh.core.address import Address
-from tests.runtime.test_driver import ScriptedNode, driven
+from tests.runtime.scripted_driver import ScriptedNode, driven
 
 PEER = Address("127.0.0.1", 9)
 

@@ -19,7 +19,7 @@ from mesh.runtime.endpoint import source_towards
 from mesh.runtime.reach import Reach
 from mesh.runtime.settings import AgentSettings
 from mesh.runtime.whereabouts import MEMBERS_MAX, Whereabouts
-from tests.runtime.test_driver import PEER, ScriptedNode, driven
+from tests.runtime.scripted_driver import PEER, ScriptedNode, driven
 
 OLD, NEW, PORT = "10.0.0.5", "10.0.0.6", 7946
 ME = NodeId(1)
