@@ -16,9 +16,10 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
+from mesh.bench.contestant import BenchError
 from mesh.bench.idle import usage
 from mesh.cli.arguments import whole_number
-from mesh.errors import ConfigError
+from mesh.errors import ConfigError, MeshError
 from mesh.fleet.clearing import signals_as_exits, wait_until
 from mesh.fleet.fleet import Fleet, NodeProcess
 
@@ -39,19 +40,21 @@ def measure(tasks: int) -> dict[str, Any]:
         wait_until(
             lambda: all(_voters(node) == VOTERS for node in nodes) or None,
             PATIENCE_S,
-            lambda: AssertionError(f"{VOTERS} voters are expected"),
+            lambda: BenchError(f"{VOTERS} voters are expected"),
         )
         before = [usage(node.pid).pss_mib for node in nodes]
         began = time.monotonic()
         for done in range(0, tasks, BATCH):
             batch = [WAITING] * min(BATCH, tasks - done)
-            first.call("submit_many", tasks=batch)
+            found = first.call("submit_many", tasks=batch)["tasks"]
+            if refused := [one["error"] for one in found if "error" in one]:
+                raise BenchError(f"all tasks are expected to be taken, found refused: {refused[0]}")
             _show(done + len(batch), tasks)
         took_s = time.monotonic() - began
         wait_until(
             lambda: all(_ready(node) == tasks for node in nodes) or None,
             PATIENCE_S,
-            lambda: AssertionError(f"{tasks} are expected, found {[_ready(n) for n in nodes]}"),
+            lambda: BenchError(f"{tasks} are expected, found {[_ready(n) for n in nodes]}"),
         )
         time.sleep(SETTLE_S)  # what was being handed in is freed
         grown_bytes = [
@@ -60,7 +63,7 @@ def measure(tasks: int) -> dict[str, Any]:
         ]
         return {
             "tasks": tasks,
-            "acknowledged_s": round(tasks / took_s, 1),
+            "acknowledged_per_s": round(tasks / took_s, 1),
             "bytes_a_task": [round(one) for one in grown_bytes],
             "restart_s": round(_restart(fleet, nodes[1], tasks), 2),
         }
@@ -73,7 +76,7 @@ def _restart(fleet: Fleet, node: NodeProcess, tasks: int) -> float:
     wait_until(
         lambda: _ready(again) == tasks or None,
         PATIENCE_S,
-        lambda: AssertionError(f"{tasks} are expected, found {_ready(again)}"),
+        lambda: BenchError(f"{tasks} are expected, found {_ready(again)}"),
     )
     return time.monotonic() - began
 
@@ -105,8 +108,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = parser.parse_args(argv)
     except ConfigError as error:
         parser.error(str(error))
-    with signals_as_exits():
-        figures = measure(options.tasks)
+    try:
+        with signals_as_exits():
+            figures = measure(options.tasks)
+    except MeshError as error:
+        print(f"bench.ready: {error}", file=sys.stderr)
+        return 1
     print(json.dumps(figures, indent=1))
     return 0
 

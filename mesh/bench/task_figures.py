@@ -16,7 +16,7 @@ from mesh.bench.records import Blame
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """How many tasks a second, and over how many seconds."""
+    """How many tasks a second, whatever the names end in, and over how many `seconds`."""
 
     enqueued_s: float
     """Acknowledged a second, by one client in batches at one node, while the nodes run them."""
@@ -24,10 +24,10 @@ class Throughput:
     end_to_end_s: float
     """Ended a second, from the first submission to the last end."""
 
-    deferred_s: float
+    deferred_s: float | None = None
     """Acknowledged a second, in the same way, of tasks that are due later: nothing runs meanwhile."""
 
-    drained_s: float
+    drained_s: float | None = None
     """Ended a second of those, from the moment at which they all are due."""
 
     seconds: Mapping[str, float]
@@ -113,10 +113,14 @@ class TaskFigures:
         if self.throughput is not None:
             found = self.throughput
             rows += [
-                ("acknowledged", f"{found.enqueued_s:.0f} tasks/s, in batches, while they run"),
-                ("of those due later", f"{found.deferred_s:.0f} tasks/s, while nothing runs"),
-                ("end to end", f"{found.end_to_end_s:.0f} tasks/s"),
-                ("drained", f"{found.drained_s:.0f} tasks/s"),
+                (name, f"{rate:.0f} tasks/s{how}")
+                for name, rate, how in (
+                    ("acknowledged", found.enqueued_s, ", in batches, while they run"),
+                    ("of those due later", found.deferred_s, ", while nothing runs"),
+                    ("end to end", found.end_to_end_s, ""),
+                    ("drained", found.drained_s, ""),
+                )
+                if rate is not None
             ]
         rows += [
             (name, _times_text(times))

@@ -140,22 +140,20 @@ class _Run:
         with self._watched() as watched:
             began = time.time()
             ids = self._submit({"argv": list(_TRUE)})
-            enqueued_s = time.time() - began
+            enqueuing_s = time.time() - began
             self._wait_counted(len(ids))
             late = [self._ask(name, "status")["loop_late"] for name in self._nodes.members]
         self._figures.loop_late_ms = max(
             (one["p99_ms"] for one in late if one["p99_ms"] is not None), default=None
         )
         self._figures.cpu_ms = round((self._cpu_ns() - cpu_ns) / len(ids) / 1e6, 2)
-        ended_s = max(self._ended(ids)) - began
+        ending_s = max(self._ended(ids)) - began
         self._figures.status = times_of(watched.times_ms)
         self._figures.blame = blame_of(self._nodes.log.since(watched.began_ns), "")
         self._figures.throughput = Throughput(
-            enqueued_s=round(len(ids) / enqueued_s, 1),
-            end_to_end_s=round(len(ids) / ended_s, 1),
-            deferred_s=0.0,
-            drained_s=0.0,
-            seconds={"enqueue": round(enqueued_s, 3), "end_to_end": round(ended_s, 3)},
+            enqueued_s=round(len(ids) / enqueuing_s, 1),
+            end_to_end_s=round(len(ids) / ending_s, 1),
+            seconds={"enqueue": round(enqueuing_s, 3), "end_to_end": round(ending_s, 3)},
         )
         self._progress.advance()
 
@@ -169,21 +167,21 @@ class _Run:
         with self._watched() as watched:
             began = time.time()
             ids = self._submit({"argv": list(_TRUE), "not_before": due})
-            deferred_s = time.time() - began
+            deferring_s = time.time() - began
         self._figures.status_deferring = times_of(watched.times_ms)
         if time.time() > due:
             raise BenchError("mesh: the tasks were due before all of them were acknowledged")
         self._wait_counted(counted + len(ids))
-        ended_s = max(self._ended(ids)) - due
+        ending_s = max(self._ended(ids)) - due
         self._figures.throughput = Throughput(
             enqueued_s=before.enqueued_s,
             end_to_end_s=before.end_to_end_s,
-            deferred_s=round(len(ids) / deferred_s, 1),
-            drained_s=round(len(ids) / ended_s, 1),
+            deferred_s=round(len(ids) / deferring_s, 1),
+            drained_s=round(len(ids) / ending_s, 1),
             seconds={
                 **before.seconds,
-                "defer": round(deferred_s, 3),
-                "drain": round(ended_s, 3),
+                "defer": round(deferring_s, 3),
+                "drain": round(ending_s, 3),
             },
         )
         self._progress.advance()

@@ -12,9 +12,10 @@ K = TypeVar("K")
 
 
 def take_aged(entries: dict[K, float], now: float, age_s: float) -> list[K]:
-    """Take out the first entries, up to the first one that is younger than `age_s`, and return their keys. O(taken).
+    """Take out the first entries, up to the first one that is younger than `age_s`, and return their keys.
 
-    To ask for the first key again after each that is deleted would take time in the square of how many go.
+    O(taken), and a passage over what was deleted in front since the dict grew last: some 0.05 ms of 100,000. To ask for
+    the first key again after each that is deleted would take that each time: seconds, where 100,000 go.
     """
     aged = [key for key, _ in takewhile(lambda entry: now >= entry[1] + age_s, entries.items())]
     for key in aged:

@@ -116,7 +116,8 @@ class Driver:
         self._load_at = -math.inf
         self._sleep = trio.CancelScope()
         self._armed = math.nan  # the deadline that `_sleep` has, on the node's clock
-        self._due = math.inf  # when that can be met at the earliest
+        self._given_at = -math.inf  # when the node was given its latest input
+        self._due = math.inf  # when `_armed` can be met at the earliest: not before it was known
         self._bugs_said: set[str] = set()
         self._timeout_bugs = 0
         self._not_before = -math.inf  # no deadline is kept earlier
@@ -284,7 +285,7 @@ class Driver:
 
     def _tick(self) -> float:
         """Return the time; with it, at most once a second, the node hears the host's load, and a new address."""
-        now = self._clock()
+        now = self._given_at = self._clock()
         if now - self._load_at >= LOAD_INTERVAL_S:
             self._load_at = now
             self._apply(self._node.handle_command(now, SetLoad(load_pct())))
@@ -301,9 +302,8 @@ class Driver:
             deadline = max(deadline, self._not_before)
         if deadline != self._armed:
             self._armed = deadline
-            now = self._clock()
-            self._due = max(deadline, now)
-            self._sleep.deadline = trio.current_time() + deadline - now
+            self._due = max(deadline, self._given_at)
+            self._sleep.deadline = trio.current_time() + deadline - self._clock()
 
     def _apply(self, effects: Iterable[fx.Effect]) -> None:
         self._effects.extend(effects)

@@ -1,7 +1,8 @@
 """How late the node's loop met its latest deadlines: what keeps it from answering, as one figure.
 
-A loop that is held up, by its own work or by others on the host, meets its next deadline late. Those come anyway, so
-that nothing has to wake an idle node to be measured.
+A loop that is held up, by its own work or by others on the host, meets its next deadline late: counted from the
+deadline, also where it fell due amid the work that set it. Deadlines come anyway, so that nothing has to wake an idle
+node to be measured.
 
 Source: our own.
 """

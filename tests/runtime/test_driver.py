@@ -115,6 +115,21 @@ async def test_a_loop_that_is_held_up_tells_how_late_it_was(
     assert (found["deadlines"], found["worst_ms"]) == (1, 250.0)
 
 
+async def test_a_deadline_that_falls_due_amid_the_work_that_set_it_is_late_by_the_rest_of_that(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    def work(_: bytes) -> list[fx.Effect]:
+        node.deadline = trio.current_time() + 0.05
+        mock_clock.jump(0.3)
+        return []
+
+    node = ScriptedNode(datagram=work)
+    async with driven(node) as (driver, _, _):
+        driver.handle_datagram(PEER, b"hard work")
+        await trio.testing.wait_all_tasks_blocked()
+        assert driver.lateness.to_json()["worst_ms"] == 250.0
+
+
 async def test_an_earlier_deadline_replaces_a_later_one(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

@@ -105,3 +105,11 @@ def test_the_commands_own_start_is_timed_without_a_mesh(tmp_path: Path) -> None:
     times_ms = Ledger(tmp_path / "ledger").alone_ms(2)
     assert len(times_ms) == 2
     assert all(0 < one < 10_000 for one in times_ms)
+
+
+def test_a_rate_that_was_not_come_to_is_null_and_in_no_row() -> None:
+    so_far = Throughput(enqueued_s=400.0, end_to_end_s=50.0, seconds={"enqueue": 2.5})
+    figures = TaskFigures(about="Mesh", throughput=so_far, failure="a node died")
+    assert figures.to_json({})["throughput"]["drained_s"] is None
+    assert "400 tasks/s" in figures.text()
+    assert "drained" not in figures.text()
