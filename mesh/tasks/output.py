@@ -137,8 +137,8 @@ class HeldOutput:
             log.slow.add(node_id)
             steps += self._forget(now, log, node_id)
             steps.append(_no_more(node_id, *key, log.end, FollowReason.SLOW))
-        while self._ended and next(iter(self._ended.values())) + self._config.output_keep_s <= now:
-            self._drop_oldest(now)
+        while self._drop_oldest(now, self._config.output_keep_s):
+            pass
         return steps + self._release_all(now)
 
     def next_timeout(self) -> float | None:
@@ -268,15 +268,21 @@ class HeldOutput:
         self.dropped_bytes += log.dropped_bytes - dropped
         return is_done
 
-    def _drop_oldest(self, now: float) -> bool:
-        """Drop the log that ended first and that nobody follows; False: there is none. Who is followed is as if it ended now."""
+    def _drop_oldest(self, now: float, kept_s: float = 0.0) -> bool:
+        """Drop the log that ended first and that nobody follows; False: none has been kept for so long.
+
+        Who is followed is as if it ended now.
+        """
         for _ in range(len(self._ended)):
-            key, _ = self._ended.popitem(last=False)
+            key, ended_at = next(iter(self._ended.items()))
+            if ended_at + kept_s > now:
+                return False
             log = self._logs[key]
             if not log.followers and not log.pending:
                 self._drop(log)
                 return True
             self._ended[key] = now
+            self._ended.move_to_end(key)
         return False
 
     def _drop(self, log: OutputLog) -> None:

@@ -301,6 +301,29 @@ def test_output_is_kept_for_a_while_after_the_end_and_then_goes() -> None:
     assert owner.output.next_timeout() is None
 
 
+def test_output_is_kept_for_its_time_though_an_older_one_is_followed() -> None:
+    owner = Owner()
+    for run_id, task_id in enumerate("ab", 1):
+        owner.begin(task_id, run_id)
+        owner.mark(run_id)
+    owner.hear(0, 1, task_id="a")
+    owner.close(1)
+    heard_s = FOLLOW_SILENCE_S / 2
+    while owner.now < SMALL.output_keep_s - heard_s:
+        owner.wait(heard_s)
+        owner.hear(0, 1, task_id="a")
+    owner.close(2)
+    closed_at = owner.now
+    while owner.now < SMALL.output_keep_s + heard_s:
+        owner.wait(heard_s)
+        owner.hear(0, 1, task_id="a")
+    assert owner.now - closed_at < SMALL.output_keep_s
+    assert pieces(owner.hear(0, task_id="b", sender=Q), Q)
+    owner.hear(0, 0, task_id="b", sender=Q)
+    owner.wait(closed_at + SMALL.output_keep_s - owner.now)
+    assert ends(owner.hear(0, task_id="b"))[0].reason is FollowReason.UNKNOWN
+
+
 def test_so_many_ended_attempts_are_kept_and_no_more() -> None:
     owner = Owner()
     for run_id in range(1, 9):
