@@ -45,7 +45,8 @@ class Cancelling(TaskTalk):
         self._asked = 0  # how often
         self._ended = 0  # the attempt whose verdict is on its way, says its owner
         self._remaining_s = 0.0  # of the owner's lease, as the voters said last
-        self._denied: Owner | None = None  # a session that said it runs no such attempt
+        self._denied: tuple[Owner, int] | None = None
+        """A session, and the attempt that it said it does not run: of a later one it has said nothing."""
 
     def begin(self, now: float) -> list[Step]:
         """Read what a majority holds."""
@@ -76,7 +77,7 @@ class Cancelling(TaskTalk):
         self._owner, self.due = None, None
         if reply.verdict is CancelVerdict.UNKNOWN:
             # It lost the task, or has not heard of its grant yet: the voters know whether its lease lives.
-            self._denied = owner
+            self._denied = owner, reply.attempt
             return self._propose(now)
         if reply.verdict is CancelVerdict.OVER:
             self._ended = reply.attempt
@@ -95,7 +96,7 @@ class Cancelling(TaskTalk):
 
     def _go_on(self, now: float, body: Body) -> list[Step]:
         running = body.running
-        if running is None or running.owner == self._denied:
+        if running is None or (running.owner, running.number) == self._denied:
             return self._propose(now)
         if running.number == self._ended:
             return self._pause(now)
@@ -119,8 +120,9 @@ class Cancelling(TaskTalk):
         if means.registers.standing(now, self._key) is not None:
             # This node's own lease lives: no ballot is asked for in its way. If nothing runs under it, it is
             # about to end, and is waited for.
-            own = means.own
-            return self._pause(now) if own == self._denied else self._ask_owner(now, own)
+            if self._denied == (means.own, self._attempt):
+                return self._pause(now)
+            return self._ask_owner(now, means.own)
         self._owner, self.due = None, None
         change = Cancel(means.unix(now))
         left_s = max(0.0, self._deadline - now)

@@ -92,6 +92,11 @@ class Runner:
         at = NOON + self.hall.now
         self.write(ch.Finish(at, self.owner, attempt, TOKEN, outcome, 0.0)(self.value))
 
+    def release(self) -> None:
+        attempt = of_value(self.value).attempt
+        at = NOON + self.hall.now
+        self.write(ch.Release(at, self.owner, attempt, TOKEN, "to be run elsewhere")(self.value))
+
     def mark(self) -> None:
         attempt = of_value(self.value).attempt
         at = NOON + self.hall.now

@@ -162,3 +162,35 @@ def test_a_lease_of_this_node_that_nothing_runs_under_is_waited_for() -> None:
     del desk.clerk.holds[runner.key]
     desk.wait(5.0)
     assert result(desk.answers[1])["state"] == "cancelled"
+
+
+def test_what_this_node_says_of_one_attempt_is_not_taken_for_its_next_one() -> None:
+    hall, desk = hall_of(BERT)
+    submit(desk)
+    runner = Runner(hall)
+    runner.claim()
+    desk.give(CancelTask(1, ID))
+    runner.release()
+    hall.now += 1.0
+    runner.claim()
+    desk.clerk.holds[runner.key] = Hold.SURE
+    desk.hear(BERT.node_id, CancelAnswer(ID, 1, CancelVerdict.UNKNOWN))
+    desk.wait(1.0)
+    assert desk.sent[-1] == (BERT.node_id, CancelRun(ID, 2))
+    runner.mark()
+    desk.hear(BERT.node_id, CancelAnswer(ID, 2, CancelVerdict.STOPPING))
+    assert result(desk.answers[1])["cancel_requested"]
+
+
+def test_a_lease_that_this_node_got_while_it_read_is_asked_about_as_soon_as_it_is_seen() -> None:
+    hall, desk = hall_of(BERT)
+    submit(desk)
+    runner = Runner(hall)
+    desk.clerk.holds[runner.key] = Hold.SURE
+    desk.give(CancelTask(1, ID))
+    runner.claim()
+    for to, asked in list(desk.sent):
+        assert isinstance(asked, CancelRun)
+        desk.hear(to, CancelAnswer(ID, asked.attempt, CancelVerdict.UNKNOWN))
+    desk.wait(1.0)
+    assert desk.sent[-1] == (BERT.node_id, CancelRun(ID, 1))
