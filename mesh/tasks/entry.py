@@ -50,11 +50,6 @@ class Entry(Queued):
     pauses: int = 0
     """How often it was said to be somebody's, against what is kept here."""
 
-    @property
-    def is_named(self) -> bool:
-        """Say whether its owner was named by the write that created it, and has written nothing since."""
-        return self.owner is not None and self.ballot.n == 0 and self.seq == 0
-
 
 def head_of(record: Record) -> Head | None:
     """Return what a record says of a task; None: nothing that can be understood."""

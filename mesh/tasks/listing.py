@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from mesh.errors import DecodeError
 from mesh.registers.record import Record
 from mesh.tasks.body import is_task_key
-from mesh.tasks.entry import KeptTask
-from mesh.tasks.form import peek
+from mesh.tasks.entry import KeptTask, head_of
 from mesh.wire.task_messages import TaskState
 
 
@@ -32,19 +30,14 @@ class Listing:
         if not is_task_key(key):
             return None
         before = self._states.get(key)
-        state = None
-        if record.value is not None:
-            try:
-                state = peek(record.value.body).state
-            except DecodeError:
-                state = None
+        head = head_of(record)
         if before is not None:
             self._counts[before] -= 1
-        if state is None:
+        if head is None:
             self._states.pop(key, None)
         else:
-            self._states[key] = state
-            self._counts[state] += 1
+            self._states[key] = head.state
+            self._counts[head.state] += 1
         return before
 
     def counts(self) -> dict[str, int]:

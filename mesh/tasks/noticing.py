@@ -10,10 +10,9 @@ from typing import Final
 
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
-from mesh.errors import DecodeError
 from mesh.registers.record import Record
 from mesh.tasks.body import Head, is_task_key, task_key
-from mesh.tasks.form import peek
+from mesh.tasks.entry import head_of
 from mesh.wire.task_messages import Notice, Watch
 
 WATCHES_MAX: Final = 100_000
@@ -41,7 +40,7 @@ class Noticing:
         if not message.seconds:
             self._forget(key, sender)
             return []
-        head = _head(record)
+        head = head_of(record)
         if head is None or not head.state.is_terminal:
             pair = (key, sender)
             if pair not in self._timers and len(self._timers) >= WATCHES_MAX:
@@ -56,7 +55,7 @@ class Noticing:
     def changed(self, key: bytes, record: Record) -> list[tuple[NodeId, Notice]]:
         """Tell the watchers of a register whose state or attempt has changed. O(watchers of it)."""
         watchers = self._watchers.get(key)
-        head = _head(record) if watchers and is_task_key(key) else None
+        head = head_of(record) if watchers and is_task_key(key) else None
         if not watchers or head is None or self._told.get(key) == (head.state, head.attempt):
             return []
         self._told[key] = (head.state, head.attempt)
@@ -89,16 +88,6 @@ class Noticing:
         if not watchers:
             self._watchers.pop(key, None)
             self._told.pop(key, None)
-
-
-def _head(record: Record) -> Head | None:
-    """Return the head of what a record holds; None: nothing that can be read."""
-    if record.value is None:
-        return None
-    try:
-        return peek(record.value.body)
-    except DecodeError:
-        return None
 
 
 def _notice(head: Head, record: Record) -> Notice:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from mesh.errors import DecodeError
 from mesh.registers.record import Record
 from mesh.registers.upkeep import RETAIN_S, Expires
 from mesh.tasks.body import Terms, is_task_key
-from mesh.tasks.form import peek
+from mesh.tasks.entry import head_of
 
 assert Terms().retain_s == RETAIN_S
 
@@ -18,12 +17,8 @@ def expiring(unix_offset_s: float) -> Expires:
     """
 
     def expires(key: bytes, record: Record) -> float | None:
-        if not is_task_key(key) or record.value is None:
-            return None
-        try:
-            at = peek(record.value.body).expires
-        except DecodeError:
-            return None
+        head = head_of(record) if is_task_key(key) else None
+        at = None if head is None else head.expires
         return None if at is None else at - unix_offset_s
 
     return expires

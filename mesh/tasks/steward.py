@@ -319,7 +319,8 @@ class Steward:
 
     def _note_silence(self, now: float, key: bytes, entry: Entry) -> None:
         """Note of one that was named, and has no lease yet, what is noted of one that did not answer an offer."""
-        is_silent = entry.is_named and self._desk.voter.remaining_s(now, key) is None
+        voter = self._desk.voter
+        is_silent = voter.record(key).is_named and voter.remaining_s(now, key) is None
         if is_silent and entry.owner is not None:
             self._queue.note_answer(entry.lane, entry.owner.node_id, Decline.BUSY, 0)
 

@@ -11,9 +11,8 @@ from typing import Any, Final, TypeAlias
 from mesh.core.effects import Answer
 from mesh.core.ids import TASK_ID_CHARS_MAX, NodeId
 from mesh.errors import DecodeError
-from mesh.registers.asker import Late, Outcome
-from mesh.registers.proposal import Chosen, Reason, Refused
-from mesh.registers.reading import Seen
+from mesh.registers.asker import Outcome
+from mesh.registers.proposal import Reason, Refused
 from mesh.tasks.body import Body, task_key
 from mesh.tasks.form import of_value
 from mesh.tasks.means import Means, Step
@@ -107,14 +106,6 @@ class TaskTalk(Talk):
 
     def _late(self) -> list[Step]:
         return self.end(error=self._means.no_majority(self._key, self._timeout_s))
-
-    def _seen(self, outcome: Outcome) -> Value | Refused | Late | None:
-        """Return the value that an outcome tells of, or why it tells of none."""
-        if isinstance(outcome, Refused | Late):
-            return outcome
-        if isinstance(outcome, Seen | Chosen):
-            return outcome.value
-        return outcome.value
 
 
 def read_task(task_id: str, value: Value | None) -> Body | str:
