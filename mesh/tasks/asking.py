@@ -10,6 +10,7 @@ returned, beside answers.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from itertools import islice
 from typing import Any, Final
 
 from mesh.core.effects import Answer
@@ -65,7 +66,7 @@ class Asking:
         self._by_task: dict[str, dict[int, None]] = {}
         self._timers: Timers[int] = Timers()
         self._shown: dict[bytes, tuple[Value, dict[str, Any]]] = {}
-        """Of those listed last: what is final, and its short JSON."""
+        """What is final, and its short JSON, of the latest `LIST_MAX` that were listed; who was listed last is last."""
 
     def __len__(self) -> int:
         return len(self._talks)
@@ -112,6 +113,8 @@ class Asking:
 
     def handle_changed(self, key: bytes, record: Record) -> TaskState | None:
         """Note what this voter holds of a register now; return where its task was, None: not known here."""
+        if key in self._shown and self._shown[key][0] is not record.value:
+            del self._shown[key]
         return self._listing.changed(key, record)
 
     def handle_timeout(self, now: float) -> list[Step]:
@@ -133,16 +136,16 @@ class Asking:
     def newest(self, count_max: int) -> list[dict[str, Any]]:
         """Return the newest tasks that this node votes on, as it knows them, in short JSON; nobody may change it.
 
-        What is final is decoded once for as long as it is shown: a status is asked for more often than tasks end.
+        What is final is decoded once for as long as it is listed: a status is asked for more often than tasks end.
         """
         voter = self._means.registers.voter
-        shown: dict[bytes, tuple[Value, dict[str, Any]]] = {}
+        shown = self._shown
         tasks = []
         for key in self._listing.newest(min(count_max, LIST_MAX)):
             value = voter.record(key).value
             if value is None:
                 continue
-            known = self._shown.get(key)
+            known = shown.pop(key, None)
             if known is None or known[0] is not value:
                 try:
                     body = of_value(value)
@@ -153,7 +156,9 @@ class Asking:
             if value.standing is Standing.FINAL:
                 shown[key] = known
             tasks.append(known[1])
-        self._shown = shown
+        # Only now: whom the first of this list would push out may be the second.
+        for key in list(islice(shown, max(0, len(shown) - LIST_MAX))):
+            del shown[key]
         return tasks
 
     def check_invariants(self) -> None:
@@ -163,6 +168,7 @@ class Asking:
         assert all(self._by_task.values())
         assert {n for those in self._by_task.values() for n in those} <= self._talks.keys()
         assert set(self._timers) == {n for n, talk in self._talks.items() if talk.due is not None}
+        assert len(self._shown) <= LIST_MAX
         self._listing.check_invariants()
 
     # Inside.

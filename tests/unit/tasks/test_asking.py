@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mesh.core.effects import Answer
+from mesh.registers.record import NOTHING
+from mesh.tasks import asking
 from mesh.tasks.asking import LIST_MAX, TALKS_MAX
 from mesh.tasks.body import task_key
 from mesh.tasks.commands import (
@@ -29,12 +31,13 @@ from tests.unit.tasks.asked import (
     FAIL,
     ID,
     Runner,
+    dead,
     error,
     hall_of,
     result,
     submit,
 )
-from tests.unit.tasks.hall import VOTERS, Desk
+from tests.unit.tasks.hall import VOTERS, Desk, Hall
 from tests.unit.tasks.made import ANNA, SPEC, TOKEN
 
 
@@ -119,6 +122,40 @@ def test_a_list_shows_what_this_voter_keeps_and_says_so() -> None:
     again = Desk(hall, ANNA)  # a session that begins with records
     assert again.asking.counts() == found["counts"]
     assert LIST_MAX >= 500
+
+
+def ended_desk(names: list[str]) -> tuple[Hall, Desk]:
+    """Return a node that keeps these tasks, which have ended."""
+    hall, desk = hall_of(ANNA)
+    for name in names:
+        dead(hall, desk, name)
+    for key, record in hall.voters[ANNA.node_id]:
+        desk.asking.handle_changed(key, record)
+    return hall, desk
+
+
+def test_a_short_list_between_two_long_ones_costs_the_second_nothing() -> None:
+    _, desk = ended_desk(["a", "b", "c"])
+    before = desk.asking.newest(3)
+    desk.asking.newest(1)
+    assert all(one is other for one, other in zip(desk.asking.newest(3), before, strict=True))
+
+
+def test_what_lists_have_shown_is_kept_for_the_latest_so_many_and_forgotten_once_it_is_purged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asking, "LIST_MAX", 2)
+    hall, desk = ended_desk(["a", "b"])
+    both = desk.asking.newest(2)
+    dead(hall, desk, "c")
+    key = task_key("c")
+    desk.asking.handle_changed(key, hall.voters[ANNA.node_id].record(key))
+    new, kept = desk.asking.newest(2)
+    assert [new["id"], kept["id"]] == ["c", "b"]
+    assert kept is both[0]
+    assert [*desk.asking._shown] == [key, task_key("b")]
+    desk.asking.handle_changed(key, NOTHING)
+    assert [*desk.asking._shown] == [task_key("b")]
 
 
 def test_who_waits_is_answered_as_soon_as_a_voter_says_that_it_has_ended() -> None:
