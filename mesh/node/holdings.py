@@ -19,14 +19,13 @@ from mesh.placement.live_view import LiveView
 from mesh.registers import outbox
 from mesh.registers.asker import SET_ASIDE
 from mesh.registers.desk import Desk
-from mesh.registers.keeping import Keeping
 from mesh.registers.numbers import Numbers
 from mesh.registers.stored import from_stored
 from mesh.registers.succession import Succession
 from mesh.registers.voter import Voter
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.quorum import away, parting, standstill
-from mesh.tasks.retention import expiring
+from mesh.tasks.retention import TaskKeeping, expiring
 from mesh.tasks.tasks import Tasks
 from mesh.wire.records import Card
 
@@ -109,7 +108,7 @@ class Holdings:
             roster=self._succession.roster,
         )
         self._desk.succession = self._succession
-        self._desk.keeping = Keeping(
+        self._desk.keeping = self._keeping = TaskKeeping(
             own_id,
             voter=voter,
             roster=self._succession.roster,
@@ -160,8 +159,13 @@ class Holdings:
         return running
 
     def view(self) -> dict[str, Any]:
-        """Return how many tasks this node votes on by state, and what it runs, JSON-ready: `counts`, `running`."""
-        return self._tasks.view()
+        """Return how many tasks this node votes on by state, what it runs, and what was given up for want of room.
+
+        JSON-ready: `counts`, `running`, `counters`.
+        """
+        view = self._tasks.view()
+        view["counters"]["purged_early"] = self._keeping.purged_early
+        return view
 
     def newest(self) -> list[dict[str, Any]]:
         """Return the newest tasks that this node votes on, in short JSON, newest first."""

@@ -1,11 +1,21 @@
-"""For how long the record of a task is kept after its end: what each task says, by this node's clock."""
+"""For how long the record of a task is kept after its end: what each task says, by this node's clock.
+
+Where too many have ended, the oldest go before that (`FINALS_MAX`); those are counted.
+"""
 
 from __future__ import annotations
 
+import random
+
+from mesh.core.ids import NodeId
+from mesh.registers.keeping import Keeping
 from mesh.registers.record import Record
-from mesh.registers.upkeep import RETAIN_S, Expires
+from mesh.registers.upkeep import RETAIN_S, Expires, UpkeepMove, UpkeepTimes
+from mesh.registers.voter import Forget, Voter
 from mesh.tasks.body import Terms, is_task_key
 from mesh.tasks.entry import head_of
+from mesh.wire.repair_messages import Purged, RepairMessage
+from mesh.wire.roster_messages import Roster
 
 assert Terms().retain_s == RETAIN_S
 
@@ -22,3 +32,43 @@ def expiring(unix_offset_s: float) -> Expires:
         return None if at is None else at - unix_offset_s
 
     return expires
+
+
+class TaskKeeping(Keeping):
+    """Keeping that counts what went before its time."""
+
+    def __init__(
+        self,
+        own_id: NodeId,
+        *,
+        voter: Voter,
+        roster: Roster | None,
+        times: UpkeepTimes,
+        expires: Expires,
+        rng: random.Random,
+        now: float,
+    ) -> None:
+        """Begin a session, as `Keeping` does."""
+        super().__init__(
+            own_id, voter=voter, roster=roster, times=times, expires=expires, rng=rng, now=now
+        )
+        self._expires = expires
+        self.purged_early = 0
+        """Tasks that this node, as their first voter, has purged before their time, to have room for later ones."""
+
+    def handle(self, now: float, sender: NodeId, message: RepairMessage) -> list[UpkeepMove]:
+        """Take a message of another voter; return what is to be done."""
+        moves = super().handle(now, sender, message)
+        # What another purges is counted there: by this node's clock it may have some time left.
+        return self._count(now, moves) if isinstance(message, Purged) else moves
+
+    def handle_timeout(self, now: float) -> list[UpkeepMove]:
+        """Do what is due; too early, twice or late does no harm."""
+        return self._count(now, super().handle_timeout(now))
+
+    def _count(self, now: float, moves: list[UpkeepMove]) -> list[UpkeepMove]:
+        for move in moves:
+            for key in move.keys if isinstance(move, Forget) else ():
+                until = self._expires(key, self._voter.record(key))
+                self.purged_early += until is not None and until > now
+        return moves

@@ -19,6 +19,7 @@ from mesh.node.config import Metadata
 from mesh.node.node import Node
 from mesh.registers.hearsay import ANSWER_S
 from mesh.registers.roster import proposing
+from mesh.registers.upkeep import UpkeepTimes
 from mesh.tasks.commands import GetTask, Submit, WaitFor
 from mesh.wire.records import Cause
 from mesh.wire.register_messages import Accept, Standing, Value
@@ -330,6 +331,32 @@ def test_output_that_nobody_could_take_is_counted() -> None:
         wire.do(1, lambda node, now: node.handle_process(now, piece))
         wire.run(5.0, until=lambda: wire.heard(1, ReadOutput))
     assert wire.nodes[1].view(wire.now).node["counters"]["dropped_output_bytes"] > 1_000_000
+
+
+def counter(wire: Neighbours, name: str) -> int:
+    """Return the sum of what each node has counted."""
+    nodes = [node.view(wire.now).node for node in wire.nodes.values()]
+    return sum(node["counters"].get(name, 0) for node in nodes)
+
+
+@pytest.mark.parametrize("count", [1, 3], ids=["alone", "of three"])
+def test_tasks_that_went_before_their_day_are_counted_by_one_of_their_voters(count: int) -> None:
+    wire = Neighbours()
+    times = UpkeepTimes(compare_s=5, settle_s=1, message_life_s=30, finals_max=2)
+    for number in range(1, count + 1):
+        wire.begin(number, upkeep=times)
+    voters = [node_id(number) for number in wire.nodes]
+    wire.run(30.0, until=lambda: len(registers(wire.nodes[1])["voters"]) == len(voters))
+    for task_id in "abcde":
+        wire.give(1, partial(Submit, new=job(task_id)))
+        wire.run(5.0)
+        ((runs, (start,)),) = wire.started().items()
+        wire.exit(runs, start.run_id)
+        wire.run(5.0)
+    wire.run(120.0)
+    left = wire.nodes[1].view(wire.now).task_counts["done"]
+    assert 1 <= left <= 2
+    assert counter(wire, "purged_early") == 5 - left
 
 
 def test_node_with_more_slots_than_leases_fit_into_a_renewal_says_how_many_it_uses() -> None:
