@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeAlias
 
 from mesh.core.ids import NodeId
@@ -21,7 +22,8 @@ Needs: TypeAlias = tuple[tuple[str, int], ...]
 class Slots:
     """Slots, declared amounts, and the line of voters that wait.
 
-    Invariant: nobody both waits and is told; 0 <= free; no amount in use exceeds what is declared.
+    Invariant: nobody both waits and is told; 0 <= free; no more are told than there are slots that no run holds;
+    no amount in use exceeds what is declared.
     """
 
     slots: int
@@ -63,9 +65,16 @@ class Slots:
             self.in_use[name] -= amount
 
     def free_for(self, voter: NodeId) -> int:
-        """Return how many slots this voter may try for: those that nobody waits for before it."""
-        ahead = len(self.told) + len(self.waiting) - (voter in self.told) - (voter in self.waiting)
-        return max(0, self.free - ahead)
+        """Return how many slots this voter may try for: those that nobody waits for before it. O(free slots).
+
+        Who was told has one at least, which is held for it: those behind it take nothing from that.
+        """
+        if voter in self.told:
+            return max(0, self.free - (len(self.told) - 1))
+        unheld = max(0, self.free - len(self.told))
+        line = enumerate(islice(self.waiting, unheld))
+        ahead = next((place for place, other in line if other == voter), len(self.waiting))
+        return max(0, unheld - ahead)
 
     def note(self, voter: NodeId) -> None:
         """Put a voter at the end of the line, if it is not in it; a full line stays as it is."""
@@ -102,3 +111,4 @@ class Slots:
         assert 0 <= self.used <= self.slots
         assert all(0 <= n <= self.offers.get(name, 0) for name, n in self.in_use.items())
         assert not any(voter in self.told for voter in self.waiting)
+        assert len(self.told) <= self.slots - self.used

@@ -13,8 +13,9 @@ from mesh.wire.records import Card, Metadata
 from mesh.wire.task_messages import AttemptCause, Decline, Offer
 from mesh.wire.work_messages import SlotsFree
 from tests.unit.tasks.made import claimed, ended, new
+from tests.unit.tasks.stewarded import OWN, Stewarded, member
 
-A, B = NodeId(1), NodeId(2)
+A, B, C, D = NodeId(31), NodeId(32), NodeId(33), NodeId(34)
 META = Metadata(pool="image", labels=(("disk", "ssd"),), slots=1, offers=(("gpu", 1),))
 CARD = Card(node_id=B, boot=1, incarnation=0, name="n2", address=Address("127.0.0.1", 1), meta=META)
 LOW, HIGH = Ballot(1, 1, 3, A), Ballot(1, 1, 4, A)
@@ -40,6 +41,40 @@ def test_who_has_more_waits_in_line_from_the_start() -> None:
     mine = intake()
     mine.take(A, replace(OFFER, has_more=True))
     assert mine.give_back(0.0, OFFER.needs) == [(A, SlotsFree(1))]
+
+
+def test_each_that_waits_is_told_of_a_slot_in_its_turn_though_others_wait_behind_it() -> None:
+    mine = intake()
+    mine.take(A, OFFER)
+    for voter in (A, B, C):
+        mine.note(voter)
+    told = mine.give_back(0.0, OFFER.needs)
+    while (due := mine.next_timeout()) is not None and len(told) < 3:
+        told += mine.handle_timeout(due)
+        mine.check_invariants()
+    assert told == [(A, SlotsFree(1)), (B, SlotsFree(1)), (C, SlotsFree(1))]
+
+
+def test_first_voter_in_line_offers_its_task_again_once_it_is_told_and_has_the_slot() -> None:
+    mine, world = intake(), Stewarded(member(B, 1))
+    mine.take(A, OFFER)
+    world.hold("t", new(task_id="t"))
+    ((_, declined),) = world.offers
+    assert mine.judge(OWN, declined, NOTHING) is Decline.BUSY
+    for voter in (OWN, C, D):
+        mine.note(voter)
+    world.answer(B, "t", Decline.BUSY, mine.free_for(OWN))
+    assert world.take() == [(B, "t")]
+    (step,) = mine.give_back(0.0, OFFER.needs)
+    assert isinstance(step, tuple)
+    told, word = step
+    assert told == OWN
+    assert isinstance(word, SlotsFree)
+    world.hear_free(B, word.free_slots)
+    ((to, again),) = world.offers
+    assert (to, again.task_id) == (B, "t")
+    assert mine.judge(OWN, again, NOTHING) is Decline.NONE
+    assert mine.judge(C, again, NOTHING) is Decline.BUSY
 
 
 def test_offer_of_another_pool_label_or_amount_does_not_fit() -> None:
@@ -98,7 +133,7 @@ def test_who_waits_for_a_slot_of_a_node_that_begins_to_drain_is_told_of_none() -
     mine.take(A, OFFER)
     mine.note(A)
     mine.note(B)
-    assert mine.give_back(0.0, OFFER.needs) == [(A, SlotsFree(0))]  # the one is held for it
+    assert mine.give_back(0.0, OFFER.needs) == [(A, SlotsFree(1))]  # the one is held for it
     assert mine.next_timeout() is not None
     mine.is_draining = True
     assert mine.next_timeout() is None

@@ -6,7 +6,7 @@ from mesh.core.ids import NodeId
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.slots import Slots
 
-A, B, C = NodeId(1), NodeId(2), NodeId(3)
+A, B, C, D = NodeId(1), NodeId(2), NodeId(3), NodeId(4)
 NOTHING: tuple[tuple[str, int], ...] = ()
 
 
@@ -50,6 +50,16 @@ def test_a_voter_may_try_for_what_nobody_waits_for_before_it() -> None:
     assert mine.free_for(B) == 2
     mine.take_told(0.0)
     assert mine.free_for(B) == 2
+
+
+def test_who_waits_or_was_told_may_try_for_what_those_behind_it_wait_for() -> None:
+    mine = Slots(2, {}, TasksConfig())
+    for voter in (A, B, C):
+        mine.note(voter)
+    assert [mine.free_for(voter) for voter in (A, B, C, D)] == [2, 1, 0, 0]
+    assert mine.take_told(0.0) == [A, B]
+    assert [mine.free_for(voter) for voter in (A, B, C, D)] == [1, 1, 0, 0]
+    mine.check_invariants()
 
 
 def test_amounts_are_taken_and_given_back() -> None:
