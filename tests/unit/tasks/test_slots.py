@@ -32,7 +32,34 @@ def test_who_does_not_come_loses_the_slot_to_the_next_one() -> None:
     assert due is not None
     assert mine.take_told(due) == [B]
     assert mine.can_run_now(NOTHING, B)
-    assert mine.next_timeout() is None
+    assert mine.next_timeout() == due + TasksConfig().tell_pause_s
+
+
+def test_slot_that_is_held_for_one_that_does_not_come_is_anybodys_then_though_nobody_waits() -> (
+    None
+):
+    mine = slots(1)
+    mine.note(A)
+    assert mine.take_told(0.0) == [A]
+    assert not mine.can_run_now(NOTHING, B)
+    due = mine.next_timeout()
+    assert due == TasksConfig().tell_pause_s
+    assert mine.take_told(due) == []
+    assert mine.can_run_now(NOTHING, B)
+    assert mine.free_for(B) == 1
+
+
+def test_each_hold_ends_once_and_a_node_that_holds_nothing_sleeps_on() -> None:
+    mine = Slots(3, {}, TasksConfig())
+    now, ends = 0.0, 0
+    for voter in (A, B, C, D):
+        mine.note(voter)
+    mine.take_told(now)
+    while (due := mine.next_timeout()) is not None:
+        assert due > now
+        now, ends = due, ends + 1
+        mine.take_told(now)
+    assert ends == 2  # of the first three at once, and of the fourth
 
 
 def test_one_voter_stands_in_the_line_once_and_the_line_is_bounded() -> None:
