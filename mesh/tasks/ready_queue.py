@@ -51,8 +51,8 @@ class Queued(Link):
 
 
 @dataclass(slots=True, eq=False)
-class Lane:
-    """Tasks with the same candidates.
+class Lane(Link):
+    """Tasks with the same candidates; it is chained while it has a turn to come.
 
     Invariant: a blocked lane is in no turn, and its retry is armed.
     """
@@ -78,7 +78,7 @@ class ReadyQueue:
         self._rng = rng
         self._config = config
         self._lanes: dict[LaneKey, Lane] = {}
-        self._turns: dict[LaneKey, None] = {}  # lanes that may find somebody, next one first
+        self._turns: Chain[Lane] = Chain()  # lanes that may find somebody, next one first
         self._free: dict[NodeId, int] = {}
         self._news: dict[NodeId, int] = {}
         self._noted: set[NodeId] = set()  # members that will tell us of their next free slot
@@ -105,18 +105,19 @@ class ReadyQueue:
         lane.tasks -= 1
         if not lane.tasks:
             del self._lanes[lane.key]
-            self._turns.pop(lane.key, None)
+            if lane.is_chained:
+                self._turns.remove(lane)
             self._retries.cancel(lane.key)
 
     def add(self, now: float, lane: Lane, task: Queued, *, is_first: bool = False) -> None:
         """Let a task wait for its turn, or (`is_first`) wait on in its old place."""
-        is_blocked = bool(lane.waiting) and lane.key not in self._turns
+        is_blocked = bool(lane.waiting) and not lane.is_chained
         (lane.waiting.add_first if is_first else lane.waiting.add)(task)
         if self._is_slow(lane):
             if lane.key not in self._retries:
                 self._arm(lane.key, now)
         elif not is_blocked:
-            self._turns.setdefault(lane.key)
+            self._give_turn(lane)
 
     # Whom to ask.
 
@@ -140,20 +141,21 @@ class ReadyQueue:
 
     def take_offer(self, now: float, wants_of: WantsOf) -> tuple[bytes, LiveMember] | None:
         """Take the next task that somebody may have a slot for, and return both. O(members log members)."""
-        while self._turns and self._offers < self._config.offers_max:
-            key = next(iter(self._turns))
-            del self._turns[key]
-            lane = self._lanes[key]
+        while self._offers < self._config.offers_max:
+            lane = self._turns.first
+            if lane is None:
+                return None
+            self._turns.remove(lane)
             task = lane.waiting.first
             if task is None:
                 continue
             if not self._is_slow(lane):
                 for member in self._view.candidates(wants_of(lane, task.key)):
                     if self._has_room(lane, member):
-                        self._turns[key] = None
+                        self._give_turn(lane)
                         return self._ask(lane, task, member)
-            if key not in self._retries:
-                self._arm(key, now)
+            if lane.key not in self._retries:
+                self._arm(lane.key, now)
         return None
 
     def take_retries(self, now: float, wants_of: WantsOf) -> list[tuple[bytes, LiveMember]]:
@@ -165,7 +167,7 @@ class ReadyQueue:
             if lane is None or task is None:
                 continue
             self._arm(key, now)
-            if key in self._turns or self._offers >= self._config.offers_max:
+            if lane.is_chained or self._offers >= self._config.offers_max:
                 continue
             able = [m for m in self._view.candidates(wants_of(lane, task.key)) if _can_ask(lane, m)]
             if able:
@@ -240,7 +242,7 @@ class ReadyQueue:
             lane.busy.pop(node_id, None)
             lane.unfit.pop(node_id, None)
             if node_id in key.ahead and lane.waiting:
-                self._turns.setdefault(key)
+                self._give_turn(lane)
                 if key not in self._retries:
                     self._arm(key, now)
 
@@ -263,14 +265,22 @@ class ReadyQueue:
         assert sizes == {key: lane.tasks for key, lane in self._lanes.items()}
         assert self._offers == sum(lane.asked for lane in self._lanes.values())
         assert self._offers == sum(self._asking.values())
+        turns = list(self._turns)
+        assert len(turns) == len(self._turns) == sum(one.is_chained for one in self._lanes.values())
+        assert all(self._lanes[lane.key] is lane for lane in turns)
         for key, lane in self._lanes.items():
             assert 0 <= lane.asked <= lane.tasks, key
             assert lane.asked + len(lane.waiting) <= lane.tasks, key
             assert waiting[key] == len(lane.waiting) == len(list(lane.waiting)), key
             if lane.waiting:
-                assert key in self._turns or key in self._retries, f"{key} is never looked at again"
+                assert lane.is_chained or key in self._retries, f"{key} is never looked at again"
 
     # Inside.
+
+    def _give_turn(self, lane: Lane) -> None:
+        """Put a lane behind all others whose turn is to come, unless its own is."""
+        if not lane.is_chained:
+            self._turns.add(lane)
 
     def _arm(self, key: LaneKey, now: float) -> None:
         self._retries.set(key, now + self._config.offer_retry_s * self._rng.uniform(0.5, 1.5))
@@ -300,9 +310,9 @@ class ReadyQueue:
         member = self._view.get(node_id)
         if member is None or self._room(member) <= 0:
             return
-        for key, lane in self._lanes.items():
-            if lane.waiting and key not in self._turns and fits(member, key.wants):
-                self._turns[key] = None
+        for lane in self._lanes.values():
+            if lane.waiting and not lane.is_chained and fits(member, lane.key.wants):
+                self._give_turn(lane)
 
 
 def _can_ask(lane: Lane, member: LiveMember) -> bool:
