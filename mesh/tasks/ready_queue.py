@@ -13,6 +13,11 @@ has for us, and each claim of ours takes one. A member with none is asked once a
 notes us and tells us of its next free slot; from then on it is left alone until it, or its vitals, say
 otherwise. As a net below all that, a blocked lane asks one member, another one each time, about every
 `offer_retry_s`.
+
+Nothing here costs time in the tasks, but news of a slot costs time in the lanes: each is looked at, whether it
+may use that slot. And there are as many lanes as the tasks differ in queue, wants and the voters before this
+one. So lanes grow with what users write: where each customer has a queue of its own, with the customers that
+have a task here.
 """
 
 from __future__ import annotations
@@ -71,7 +76,7 @@ WantsOf: TypeAlias = Callable[[Lane, bytes], Wants]
 
 
 class ReadyQueue:
-    """Waiting tasks by lane, and what is known of every member's free slots. O(1) in the tasks throughout."""
+    """Waiting tasks by lane, and what is known of every member's free slots. O(1) in the tasks throughout, not in the lanes."""
 
     def __init__(self, view: LiveView, rng: random.Random, config: TasksConfig) -> None:
         self._view = view
@@ -140,7 +145,10 @@ class ReadyQueue:
         return None
 
     def take_offer(self, now: float, wants_of: WantsOf) -> tuple[bytes, LiveMember] | None:
-        """Take the next task that somebody may have a slot for, and return both. O(members log members)."""
+        """Take the next task that somebody may have a slot for, and return both.
+
+        O(members log members) for each lane that is looked at; one that finds nobody is not looked at again before news.
+        """
         while self._offers < self._config.offers_max:
             lane = self._turns.first
             if lane is None:

@@ -8,15 +8,18 @@
 
 The first voter of a task offers it at once, the others later, each by a stagger: they see no claim if
 there is none. Where a task is created here and somebody is known to have a slot, no offer is needed: the creating
-write names that member, which is told once it is durable (`naming.py`); where no lease follows, it is offered. All of this is advice. What a voter keeps may be old, and an offer wrong; only the claim
-decides, at a majority. So nothing here is stored, and every word may be lost: a timer asks again.
+write names that member, which is told once it is durable (`naming.py`); where no lease follows, it is offered.
+All of this is advice. What a voter keeps may be old, and an offer wrong; only the claim decides, at a
+majority. So nothing here is stored, and every word may be lost: a timer asks again.
 
 An offer goes to the task's home, the best of the live view that may have a slot for it; when that
 declines, or says nothing, to the next (`ready_queue`). Nobody is given more than it has slots for.
 
 A task costs its voters one entry here, and one timer where something is waited for; its value stays in
 the voter's record and is read again when it is offered. Every event costs as much with 100,000 ready
-tasks as with one, but for those that tell of all at once: `adopt` and a session's end.
+tasks of one lane as with one, but for those that tell of all at once: `adopt` and a session's end. News of a
+slot (`SlotsFree`, an answer, vitals, a claim seen) costs time in the lanes, which are as many as the tasks
+differ in queue, wants and the voters before this one: with a queue for each customer, as many as customers.
 
 Source: our own.
 """
@@ -101,7 +104,7 @@ class Steward:
     # What changes a task.
 
     def handle_changed(self, now: float, key: bytes, record: Record) -> None:
-        """Take what this voter's disk holds of a register from now on. O(1)."""
+        """Take what this voter's disk holds of a register from now on. O(1), or O(lanes) where it ends an offer."""
         if not is_task_key(key):
             return
         entry = self._tasks.get(key)
