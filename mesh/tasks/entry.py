@@ -47,6 +47,9 @@ class Entry(Queued):
     had_more: bool = False
     """Who is asked was told that more tasks wait."""
 
+    was_begun: bool = False
+    """Somebody had it and could not finish, which was not its fault: it goes before those that nobody had."""
+
     pauses: int = 0
     """How often it was said to be somebody's, against what is kept here."""
 

@@ -12,6 +12,8 @@ write names that member, which is told once it is durable (`naming.py`); where n
 All of this is advice. What a voter keeps may be old, and an offer wrong; only the claim decides, at a
 majority. So nothing here is stored, and every word may be lost: a timer asks again.
 
+What somebody had and lost, or let go, is offered before what nobody had: it has waited longest.
+
 An offer goes to the task's home, the best of the live view that may have a slot for it; when that
 declines, or says nothing, to the next (`ready_queue`). Nobody is given more than it has slots for.
 
@@ -127,6 +129,7 @@ class Steward:
             return
         lane = self._queue.enter(self._lane_key(key, head, place))
         entry = Entry(key, lane, record.ballot, record.seq, value.owner, head.attempt + 1)
+        entry.was_begun = value.owner is not None or head.cause is AttemptCause.RELEASED
         self._tasks[key] = entry
         if value.owner is not None:
             self._owned.setdefault(value.owner.node_id, {})[key] = None
@@ -348,7 +351,7 @@ class Steward:
         else:
             entry.phase = Phase.QUEUED
             self._timers.cancel(key)
-            self._queue.add(now, entry.lane, entry)
+            self._queue.add(now, entry.lane, entry, is_first=entry.was_begun)
 
     def _wait_on(self, now: float, key: bytes, entry: Entry) -> None:
         """Let a task that was declined wait in its old place."""

@@ -7,10 +7,11 @@ import pytest
 
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveView
+from mesh.tasks.changes import Release
 from mesh.tasks.form import of_value, to_value
 from mesh.wire.register_messages import Owner
 from mesh.wire.task_messages import AttemptCause, Decline
-from tests.unit.tasks.made import ANNA, NOON, claimed, ended, new
+from tests.unit.tasks.made import ANNA, NOON, TOKEN, claimed, ended, new
 from tests.unit.tasks.stewarded import CONFIG, OWN, SECOND, TIMES, Stewarded, member
 
 P, Q, R = NodeId(21), NodeId(22), NodeId(23)
@@ -166,6 +167,22 @@ def test_voter_ahead_that_is_gone_is_given_no_time_to_offer_a_lapsed_lease() -> 
         assert world.take() == ([(P, "t")] if is_gone else [])
         world.wait(CONFIG.stagger_s + CONFIG.offer_retry_s)
         assert is_gone or {task_id for _, task_id in world.take()} == {"t"}
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_somebody_had_and_could_not_finish_goes_before_what_nobody_had(place: int) -> None:
+    world = Stewarded(place=place)
+    world.hold("lost", claimed(new(task_id="lost")))
+    for number in range(3):
+        world.hold(f"t{number}", new(task_id=f"t{number}"))
+    released = Release(NOON + 2, ANNA, 1, TOKEN, "it is leaving")(claimed(new(task_id="back")))
+    assert released is not None
+    world.hold("back", released)
+    world.wait(TIMES.voter_s + TIMES.grace_s + 3 * CONFIG.stagger_s)
+    world.view.put(member(P, 4))
+    world.steward.handle_member_up(P)
+    world.look()
+    assert {task for _, task in world.take()[:2]} == {"lost", "back"}
 
 
 def test_lease_that_is_renewed_is_not_offered() -> None:
