@@ -18,6 +18,9 @@ class TasksConfig:
     offer_retry_s: float = 1.0
     """About so often a lane of tasks that finds nobody, or that another voter sees to, asks one member all the same."""
 
+    offer_retries_max: int = 32
+    """About so many lanes do so within that time, all together: where more wait, each does it more seldom."""
+
     stagger_s: float = 1.0
     """So much later than the voter before it a voter sees to a task."""
 

@@ -12,7 +12,7 @@ Whom to ask rests on what was heard last: declines, `SlotsFree` and vitals say h
 has for us, and each claim of ours takes one. A member with none is asked once all the same, so that it
 notes us and tells us of its next free slot; from then on it is left alone until it, or its vitals, say
 otherwise. As a net below all that, a blocked lane asks one member, another one each time, about every
-`offer_retry_s`.
+`offer_retry_s`; and where there are many lanes, each more seldom, so that all together ask no more.
 
 Nothing here costs time in the tasks, but news of a slot costs time in the lanes: each is looked at, whether it
 may use that slot. And there are as many lanes as the tasks differ in queue, wants and the voters before this
@@ -291,7 +291,9 @@ class ReadyQueue:
             self._turns.add(lane)
 
     def _arm(self, key: LaneKey, now: float) -> None:
-        self._retries.set(key, now + self._config.offer_retry_s * self._rng.uniform(0.5, 1.5))
+        share = max(1.0, len(self._lanes) / self._config.offer_retries_max)
+        pause_s = self._config.offer_retry_s * share * self._rng.uniform(0.5, 1.5)
+        self._retries.set(key, now + pause_s)
 
     def _is_slow(self, lane: Lane) -> bool:
         return any(self._view.get(voter) is not None for voter in lane.key.ahead)
