@@ -13,6 +13,7 @@ from mesh.errors import ConfigError, DecodeError
 from mesh.runtime.control import Request
 from mesh.tasks.body import Terms
 from mesh.tasks.commands import New
+from mesh.wire.schema import describe
 from mesh.wire.work_messages import Spec, check_spec
 
 _TERMS: Final = Terms()
@@ -34,7 +35,7 @@ def text(request: Request, key: str, default: str | None = None) -> str:
     """Return the text at `key`, which is not empty."""
     found = request.get(key, default)
     if type(found) is not str or not found:
-        raise ConfigError(f"{key!r} is a text, found {found!r:.40}")
+        raise ConfigError(f"{key!r} is a text, found {describe(found)}")
     return found
 
 
@@ -42,7 +43,7 @@ def flag(request: Request, key: str) -> bool:
     """Return what is true or false at `key`; false when nothing is there."""
     found = request.get(key, False)
     if type(found) is not bool:
-        raise ConfigError(f"{key!r} is true or false, found {found!r:.40}")
+        raise ConfigError(f"{key!r} is true or false, found {describe(found)}")
     return found
 
 
@@ -50,7 +51,7 @@ def number(request: Request, key: str, default: float, bounds: tuple[float, floa
     """Return the number at `key`, within `bounds`, both inclusive."""
     found = request.get(key, default)
     if type(found) not in {int, float} or not math.isfinite(found):
-        raise ConfigError(f"{key!r} is a number, found {found!r:.40}")
+        raise ConfigError(f"{key!r} is a number, found {describe(found)}")
     if not bounds[0] <= found <= bounds[1]:
         raise ConfigError(f"{key!r} lies between {bounds[0]:g} and {bounds[1]:g}, found {found}")
     return float(found)
@@ -60,7 +61,7 @@ def maps(request: Request, key: str, count_max: int) -> list[Request]:
     """Return the list of maps at `key`: one at least."""
     found = request.get(key)
     if type(found) is not list or not found or any(type(one) is not dict for one in found):
-        raise ConfigError(f"{key!r} is a list of maps, one at least, found {found!r:.40}")
+        raise ConfigError(f"{key!r} is a list of maps, one at least, found {describe(found)}")
     if len(found) > count_max:
         raise ConfigError(
             f"{key!r} holds at most {count_max}, found {len(found)}: send them in several requests"
@@ -94,7 +95,7 @@ def _spec(request: Request) -> Spec:
 def _terms(request: Request) -> Terms:
     retries = _given(request, "retries", _TERMS.retries)
     if type(retries) is not int:
-        raise ConfigError(f"'retries' is a whole number, found {retries!r:.40}")
+        raise ConfigError(f"'retries' is a whole number, found {describe(retries)}")
     return Terms(
         retries=retries,
         retry_delay_s=_seconds(request, "retry_delay_s", _TERMS.retry_delay_s),
@@ -116,5 +117,5 @@ def _given(request: Request, key: str, default: Any) -> Any:  # noqa: ANN401 - c
 def _pairs(request: Request, key: str) -> tuple[tuple[Any, Any], ...]:
     found = _given(request, key, {})
     if type(found) is not dict or any(type(name) is not str for name in found):
-        raise ConfigError(f"{key!r} is a map whose keys are texts, found {found!r:.40}")
+        raise ConfigError(f"{key!r} is a map whose keys are texts, found {describe(found)}")
     return tuple(sorted(found.items()))
