@@ -7,6 +7,7 @@ looked at here. Each reader raises a ConfigError that says what was expected and
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 from mesh.errors import ConfigError, DecodeError
@@ -15,6 +16,9 @@ from mesh.tasks.body import Terms
 from mesh.tasks.commands import New
 from mesh.wire.schema import describe
 from mesh.wire.work_messages import Spec, check_spec
+
+ARGUMENT_BYTES_MAX: Final = 131_071
+"""Linux starts nothing with a longer argument, or a longer NAME=VALUE: its MAX_ARG_STRLEN counts a NUL at the end too."""
 
 _TERMS: Final = Terms()
 _SECONDS_MAX: Final = 1e15
@@ -26,7 +30,7 @@ def read_new(request: Request) -> New:
 
     Raises:
         ConfigError: 'argv' is no list, 'env', 'labels' or 'needs' no map of texts, a number is none, or a part
-            cannot be sent on.
+            cannot be sent on, or be given to a command.
     """
     return New(_spec(request), _terms(request), _seconds(request, "not_before", 0.0))
 
@@ -89,7 +93,32 @@ def _spec(request: Request) -> Spec:
         check_spec(spec)
     except DecodeError as error:
         raise ConfigError(f"the task is described wrongly: {error}") from error
+    _check_startable(spec)
     return spec
+
+
+def _check_startable(spec: Spec) -> None:
+    """Raise where no host could start this: better said to who submits it than found out after it was acknowledged."""
+    for name, _ in spec.env:
+        if "=" in name:
+            raise ConfigError(f"a name in 'env' is text without '=', found {describe(name)}")
+    given: dict[str, Sequence[str]] = {
+        "argv": spec.argv,
+        "env": [f"{name}={value}" for name, value in spec.env],
+        "cwd": (spec.cwd,),
+        "id": (spec.task_id,),
+    }
+    for key, texts in given.items():
+        if any("\0" in one for one in texts):
+            raise ConfigError(
+                f"{key!r} is text without the character NUL, which no command can be given"
+            )
+        longest = max((len(one.encode()) for one in texts), default=0)
+        if longest > ARGUMENT_BYTES_MAX:
+            raise ConfigError(
+                f"one text in {key!r}, a variable's name included, has at most {ARGUMENT_BYTES_MAX} bytes, "
+                f"found {longest}: put what is large into a file"
+            )
 
 
 def _terms(request: Request) -> Terms:
