@@ -264,16 +264,19 @@ class _Run:
 
     @contextmanager
     def _watched(self) -> Iterator[_Watched]:
-        """Ask every node for its status, all the while."""
+        """Ask every node for its status, all the while.
+
+        Raises:
+            BenchError: one did not answer; what the others took is no figure of the whole.
+        """
         watched = _Watched()
         is_over = threading.Event()
 
         def watch(member: str) -> None:
-            with Client(self._nodes.data(member)) as client:
-                while not is_over.wait(_SAMPLE_S):
-                    began_ns = now_ns()
-                    client.call("status")
-                    watched.times_ms.append((now_ns() - began_ns) / 1e6)
+            try:
+                self._sample(member, watched, is_over)
+            except Exception as error:  # noqa: BLE001 - raised below: a thread has nobody to raise it to
+                watched.failures.append((member, error))
 
         threads = [threading.Thread(target=watch, args=(name,)) for name in self._nodes.members]
         for thread in threads:
@@ -284,9 +287,23 @@ class _Run:
             is_over.set()
             for thread in threads:
                 thread.join()
+        if watched.failures:
+            member, error = watched.failures[0]
+            raise BenchError(
+                f"mesh: {member} is expected to tell its status all the while, and failed to: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def _sample(self, member: str, watched: _Watched, is_over: threading.Event) -> None:
+        with Client(self._nodes.data(member)) as client:
+            while not is_over.wait(_SAMPLE_S):
+                began_ns = now_ns()
+                client.call("status")
+                watched.times_ms.append((now_ns() - began_ns) / 1e6)
 
 
 @dataclass(slots=True)
 class _Watched:
     times_ms: list[float] = field(default_factory=list)
+    failures: list[tuple[str, Exception]] = field(default_factory=list)
     began_ns: int = field(default_factory=time.time_ns)
