@@ -16,6 +16,8 @@ from mesh.core.time import format_duration
 from mesh.tasks.words import attempt_end, attempt_reason, state_word, stretch
 
 _COMMAND_CHARS: Final = 60
+_ID_CHARS: Final = 40
+"""A UUID's 36 and a retry's number: what is longer is cut, and is whole in JSON and in the facts of its task."""
 
 
 def task_table(tasks: list[dict[str, Any]]) -> str:
@@ -28,7 +30,7 @@ def _row(task: dict[str, Any]) -> tuple[object, ...]:
     result = task["result"]
     command = " ".join(task["argv"])
     return (
-        task["id"],
+        _short_id(task["id"]),
         state_word(task["state"]),
         _time(task),
         task["keeper"],
@@ -37,6 +39,14 @@ def _row(task: dict[str, Any]) -> tuple[object, ...]:
         "-" if result is None or result["exit_code"] is None else result["exit_code"],
         command if len(command) <= _COMMAND_CHARS else f"{command[: _COMMAND_CHARS - 1]}…",
     )
+
+
+def _short_id(task_id: str) -> str:
+    """Return an id cut in its middle: its beginning finds the task again, and ids differ at their ends."""
+    if len(task_id) <= _ID_CHARS:
+        return task_id
+    tail = (_ID_CHARS - 1) // 2
+    return f"{task_id[: _ID_CHARS - 1 - tail]}…{task_id[-tail:]}"
 
 
 def _time(task: dict[str, Any]) -> str:

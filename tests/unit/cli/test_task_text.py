@@ -71,6 +71,25 @@ def test_time_is_how_long_a_task_waits_runs_or_ran(changes: dict[str, object], s
     assert cell(task_table([task(**changes)]), "TIME") == said
 
 
+def test_long_id_widens_no_table_and_keeps_both_its_ends() -> None:
+    shown = task_table([task(id="day-" + "x" * 120 + "-1~2"), task(id="t1")]).splitlines()[1]
+    cut, _, rest = shown.partition("  ")
+    assert len(cut) == 40
+    assert cut.startswith("day-xxx")
+    assert cut.endswith("xxx-1~2")
+    assert "…" in cut
+    assert rest.startswith("running")
+
+
+def test_id_of_usual_length_is_whole_in_the_table() -> None:
+    usual = "0b6f3c1e-8f5a-4d1c-9c57-2f1d0c8e7a64~12"
+    assert cell(task_table([task(id=usual)]), "ID") == usual
+
+
+def test_long_id_is_whole_where_one_task_is_told() -> None:
+    assert "x" * 128 in task_facts(task(id="x" * 128))
+
+
 def test_attempts_say_where_when_why_and_how_they_ended() -> None:
     lost = attempt(1, ended=NOW - 15, error="n3 died")
     again = attempt(2, node="n2", cause="crash", started=NOW - 14, ended=NOW - 9, exit_code=3)
