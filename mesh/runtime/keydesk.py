@@ -28,6 +28,7 @@ from mesh.runtime.streams import connect
 from mesh.seal.key import KEY_BYTES, Key, read_key
 from mesh.seal.ring import RING_BYTES_MAX, KeyRing
 from mesh.wire.frames import FrameKind, FrameReader, frame, split_exchange
+from mesh.wire.schema import describe
 
 ASK_S: Final = 5.0
 """How long a member may take to answer."""
@@ -84,8 +85,8 @@ class KeyDesk:
     async def serve(self, request: Request, client: ControlClient) -> None:
         """Answer one request: {"what": list|add|use|remove, "key": …, "force": …}."""
         what, text = request.get("what"), request.get("key", "")
-        if what not in _CHANGES or type(text) is not str:
-            raise ConfigError(f"'what' is one of {', '.join(_CHANGES)}, found {what!r:.40}")
+        if type(what) is not str or what not in _CHANGES or type(text) is not str:
+            raise ConfigError(f"'what' is one of {', '.join(_CHANGES)}, found {describe(what)}")
         is_forced = request.get("force", False) is True
         async with self._turn:
             if not await self._settle():

@@ -120,6 +120,8 @@ async def test_sealing_key_is_not_removed_and_wrong_requests_are_told() -> None:
         await ask(mine, [], "use", "zz")
     with pytest.raises(ConfigError, match="'what' is one of list, add, use, remove"):
         await ask(mine, [], "forge")
+    with pytest.raises(ConfigError, match=r"'what' is one of .*, found a list of 0"):
+        await ask(mine, [], [])  # type: ignore[arg-type]  # a client may send anything
     with pytest.raises(ConfigError, match="44 characters of base64"):
         await ask(mine, [], "add", "no key")
 
