@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -186,3 +187,19 @@ async def test_status_says_what_the_store_holds(tmp_path: Path) -> None:
         assert facts["last_commit_ms"] > 0
         assert facts["size_bytes"] > before["size_bytes"] > 0
         assert set(facts) == {"path", "size_bytes", "commits", "last_commit_ms", "lacks"}
+
+
+async def test_store_that_was_removed_is_not_back_when_another_is_made_at_its_place(
+    tmp_path: Path,
+) -> None:
+    told, lacks = Told(), list[str]()
+    path = tmp_path / "store"
+    with Committing(path, None) as store:
+        store.begin(told.committed, told.halt, lacks.append)
+        shutil.rmtree(path)
+        store.commit(Commit(1, (record(b"key", 1),)))
+        assert store.facts()["lacks"], "what it commits is in no directory any more"
+        with Committing(path, None) as another:
+            assert another.identity != store.identity
+            store.commit(Commit(2, (record(b"key", 2),)))
+            assert store.facts()["lacks"], f"told: {lacks}; what it commits is lost at its end"

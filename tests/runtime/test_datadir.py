@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -289,3 +291,18 @@ async def test_pipe_in_the_way_of_a_new_identity_holds_up_nobody(tmp_path: Path)
     os.mkfifo(tmp_path / "identity.new")
     with trio.fail_after(10), pytest.raises(DataDirectoryError, match="No such device"):
         await trio.to_thread.run_sync(open_data_dir, tmp_path, 1_000.0, abandon_on_cancel=True)
+
+
+def test_node_whose_directory_was_removed_writes_nothing_over_who_another_is_there(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a"
+    first = open_data_dir(path, 1)
+    shutil.rmtree(path)
+    second = open_data_dir(path, 1)
+    with suppress(DataDirectoryError):
+        first.note_store(b"s" * 16, 7)
+    found = identity_of(path)
+    first.close()
+    second.close()
+    assert (found["node_id"], found["store"]) == (f"{second.node_id:016x}", "")
