@@ -105,7 +105,7 @@ class DataDir:
         """Store `mesh_id`, `boot` or `founder` durably; the disk and this object change together or not at all.
 
         Raises:
-            DataDirectoryError: the disk refused (full, read-only, broken).
+            DataDirectoryError: the disk refused (full, read-only, broken), or the directory is not this node's any more.
         """
         unknown = set(values) - {"mesh_id", "boot", "founder"}
         if unknown:
@@ -126,15 +126,36 @@ class DataDir:
         """Note durably which store holds this node's votes, and how far it has come.
 
         Raises:
-            DataDirectoryError: the disk refused.
+            DataDirectoryError: the disk refused, or the directory is not this node's any more.
         """
         self._replace(self.identity._replace(store=store, position=position))
 
     def _replace(self, identity: NodeIdentity) -> None:
         if identity == self.identity:
             return  # it is on disk already: whoever returns to its mesh waits for no disk
+        self._check_own()
         _write_identity(self.path, identity)
         self.identity = identity
+
+    def _check_own(self) -> None:
+        """Raise DataDirectoryError if the directory was removed or replaced: another node's identity may be there."""
+        if self._lock_fd < 0:
+            raise LocalProtocolError(
+                f"{self.path} is written while its lock is held, found it closed"
+            )
+        lock = self.path / "lock"
+        try:
+            is_own = os.path.samestat(os.lstat(lock), os.fstat(self._lock_fd))
+            found = "another file"
+        except OSError as error:
+            is_own, found = False, error.strerror or str(error)
+        if not is_own:
+            raise DataDirectoryError(
+                f"{lock}: the lock that node {format_id(self.node_id)} holds is expected, found: {found}; its data "
+                "directory was removed or replaced while it ran, and nothing was written: look at who did so; if it "
+                "was moved away as a whole, put it back and start the node again, else start as a new node, on an "
+                "empty data directory"
+            )
 
     def close(self) -> None:
         """Release the lock. Harmless when repeated."""

@@ -306,3 +306,36 @@ def test_node_whose_directory_was_removed_writes_nothing_over_who_another_is_the
     first.close()
     second.close()
     assert (found["node_id"], found["store"]) == (f"{second.node_id:016x}", "")
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_node_whose_directory_was_removed_says_so_and_writes_nothing(
+    tmp_path: Path, *, is_replaced: bool
+) -> None:
+    path = tmp_path / "a"
+    first = open_data_dir(path, 1)
+    path.rename(tmp_path / "away")
+    path.mkdir()
+    if is_replaced:
+        open_data_dir(path, 1).close()
+    before = sorted(entry.name for entry in path.iterdir())
+    found = "another file" if is_replaced else "No such file"
+    with pytest.raises(DataDirectoryError, match=f"expected, found: {found}.*look at who did"):
+        first.note_store(b"s" * 16, 7)
+    with pytest.raises(DataDirectoryError, match=f"expected, found: {found}.*look at who did"):
+        first.persist({"mesh_id": 5})
+    assert sorted(entry.name for entry in path.iterdir()) == before
+    assert (first.mesh_id, first.identity.store) == (0, None)
+    if not is_replaced:
+        path.rmdir()
+        (tmp_path / "away").rename(path)  # it was moved away, and is back
+        first.persist({"mesh_id": 5})
+        assert first.mesh_id == 5
+    first.close()
+
+
+def test_directory_that_is_closed_is_written_no_more(tmp_path: Path) -> None:
+    data = open_data_dir(tmp_path, 1)
+    data.close()
+    with pytest.raises(LocalProtocolError, match="while its lock is held"):
+        data.persist({"mesh_id": 5})
