@@ -7,6 +7,9 @@ may rely on.
 A disk that fills up need not end it. While there is little room left, the node is told so (`on_room`), and takes on
 nothing new that would have to be stored; what it took on before still fits in.
 
+A store that was removed, or replaced by another, ends it: found at the next commit before that is told, or at the
+next look. Whatever stands at the path later, this session votes no more.
+
 Which store is the node's own stands in the data directory (`open_store`), with how far it had come:
 
     first start    store made, empty ──► noted ──► first commit
@@ -30,7 +33,7 @@ from mesh.core.stored import StoredRecord
 from mesh.errors import LocalProtocolError
 from mesh.runtime.datadir import STORE_NAME, DataDir
 from mesh.runtime.store.connection import DATABASE, LOG
-from mesh.runtime.store.faults import StoreMismatchError, StoreRolledBackError
+from mesh.runtime.store.faults import StoreMismatchError, StoreReplacedError, StoreRolledBackError
 from mesh.runtime.store.store import Store
 from mesh.runtime.store.wake import report_to_trio
 from mesh.runtime.store.writer import Progress
@@ -101,6 +104,7 @@ class Committing:
         self._halt: Callable[[Stop], None] = _nobody
         self._on_room: Callable[[str], None] = _nobody
         self._lacks = ""
+        self._gone = ""
         self._last_commit_ms: float | None = None
         self._store = Store.open(
             path, ballot_bytes=BALLOT_BYTES, report=self._on_progress, identity=identity
@@ -145,7 +149,7 @@ class Committing:
     async def run(self) -> None:
         """Look at the disk now and again, for as long as the node runs."""
         while True:
-            self._look()
+            self._look(is_at_place=True)
             await trio.sleep(ROOM_LOOK_S if self._lacks else LOOK_S)
 
     def commit(self, effect: Commit) -> None:
@@ -192,14 +196,32 @@ class Committing:
             self._last_commit_ms = round((trio.current_time() - done.since) * 1000, 3)
             self._committed(done.number)
         if progress.error is not None:
+            if isinstance(progress.error, StoreReplacedError):
+                self._gone = self._lacks = str(progress.error)
             self._halt(Stop(1, str(progress.error)))
         elif self._lacks:
             self._look()
 
-    def _look(self) -> None:
+    def _look(self, *, is_at_place: bool = False) -> None:
+        """Look at the disk. `is_at_place`: and whether the store is still there, which is not asked for each commit."""
+        if is_at_place or self._lacks:
+            self._check_place()
+        if self._gone:  # for good: whatever stands there later is not what this node has voted by
+            self._lacks = self._gone
+            return
         before, self._lacks = self._lacks, self._find_lack()
         if bool(before) != bool(self._lacks):
             self._on_room(self._lacks)
+
+    def _check_place(self) -> None:
+        """End the node if its store was removed or replaced: as the next commit would."""
+        if self._gone:
+            return
+        try:
+            self._store.check_place()
+        except StoreReplacedError as error:
+            self._gone = str(error)
+            self._halt(Stop(1, self._gone))
 
     def _find_lack(self) -> str:
         if not self._store.has_room:

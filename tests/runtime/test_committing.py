@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from mesh.core.ballot import BALLOT_BYTES
 from mesh.core.effects import Commit, Stop
 from mesh.core.stored import StoredRecord
 from mesh.errors import LocalProtocolError
-from mesh.runtime.committing import ROOM_BYTES, ROOM_LOOK_S, Committing
+from mesh.runtime.committing import LOOK_S, ROOM_BYTES, ROOM_LOOK_S, Committing
 from mesh.runtime.store import queue
 from mesh.runtime.store.faults import StoreError
 
@@ -201,5 +202,53 @@ async def test_store_that_was_removed_is_not_back_when_another_is_made_at_its_pl
         assert store.facts()["lacks"], "what it commits is in no directory any more"
         with Committing(path, None) as another:
             assert another.identity != store.identity
-            store.commit(Commit(2, (record(b"key", 2),)))
+            with suppress(StoreError):  # by now the writer may have found it, too
+                store.commit(Commit(2, (record(b"key", 2),)))
             assert store.facts()["lacks"], f"told: {lacks}; what it commits is lost at its end"
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_commit_to_a_store_that_was_removed_is_not_told_and_ends_the_node(
+    tmp_path: Path, *, is_replaced: bool
+) -> None:
+    told, lacks, path = Told(), list[str](), tmp_path / "store"
+    with trio.fail_after(PATIENCE_S), Committing(path, None) as store:
+        store.begin(told.committed, told.halt, lacks.append)
+        store.commit(Commit(1, (record(b"key", 1),)))
+        while not told.commits:
+            await told.news.wait()
+        shutil.rmtree(path)
+        if is_replaced:
+            Committing(path, None).close()
+        store.commit(Commit(2, (record(b"key", 2),)))
+        while not told.stops:
+            await told.news.wait()
+        assert told.commits == [1]
+        assert told.stops[0].exit_code == 1
+        assert "look at who did so" in told.stops[0].reason
+        assert ("another file" in told.stops[0].reason) == is_replaced
+        assert "" not in lacks, "it never has room again"
+        assert store.facts()["lacks"] == told.stops[0].reason
+
+
+async def test_store_that_was_replaced_is_noticed_without_a_commit(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    told, path = Told(), tmp_path / "store"
+    with Committing(path, None) as store:
+        store.begin(told.committed, told.halt)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(store.run)
+            await trio.sleep(1)
+            path.rename(tmp_path / "away")
+            Committing(path, None).close()
+            assert told.stops == []
+            await trio.sleep(2 * LOOK_S)
+            assert [stop.exit_code for stop in told.stops] == [1], "said once"
+            shutil.rmtree(path)
+            (tmp_path / "away").rename(path)
+            await trio.sleep(LOOK_S)
+            assert store.facts()["lacks"] == told.stops[0].reason, (
+                "for good, whatever is there later"
+            )
+            nursery.cancel_scope.cancel()

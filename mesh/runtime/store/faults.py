@@ -41,6 +41,18 @@ class StoreMismatchError(StoreError):
     """The store is another than expected: of another node, of a newer release, no store at all."""
 
 
+class StoreReplacedError(StoreError):
+    """The store's files were removed or replaced under the node that has them open: what it commits is lost."""
+
+    def __init__(self, path: Path, found: str) -> None:
+        super().__init__(
+            f"{path}: the file that this node opened there is expected, found: {found}; somebody removed or replaced "
+            "the data directory of a running node, which votes no more and stops: look at who did so; if the directory "
+            "was moved away as a whole, put it back and start the node again, else start as a new node, on an empty "
+            "data directory"
+        )
+
+
 class StoreRolledBackError(StoreError):
     """The store is older than what a peer, or its own data directory, has seen of it: it has forgotten votes.
 

@@ -33,6 +33,7 @@ from mesh.runtime.store.faults import (
 )
 from mesh.runtime.store.identity import StoreIdentity, found_store, missing, read_numbers
 from mesh.runtime.store.lock import take_lock
+from mesh.runtime.store.place import Place
 from mesh.runtime.store.queue import Durability, Queue, Write
 from mesh.runtime.store.record import (
     ALL_ROWS,
@@ -60,7 +61,8 @@ class Store:
         self._ballot_bytes = opened.store.ballot_bytes
         self._lock_fd = lock_fd
         self._queue = Queue(path)
-        self._writer = Writer(opened.connection, path, opened.store, self._queue, report)
+        self._place = opened.place
+        self._writer = Writer(opened.connection, opened.place, opened.store, self._queue, report)
         self._writer.start()
 
     @classmethod
@@ -84,7 +86,7 @@ class Store:
         except OSError as error:
             raise _unusable(path, error) from error
         try:
-            return cls(path, lock_fd, _open_checked(path, ballot_bytes, identity), report)
+            return cls(path, lock_fd, _open_checked(path, lock_fd, ballot_bytes, identity), report)
         except OSError as error:
             os.close(lock_fd)
             raise _unusable(path, error) from error
@@ -111,6 +113,14 @@ class Store:
     def waiting_bytes(self) -> int:
         """Return about how much waits to be written."""
         return self._queue.waiting_bytes
+
+    def check_place(self) -> None:
+        """Look whether its files are still there, as the writer does after each commit.
+
+        Raises:
+            StoreReplacedError: they were removed, or others are there. What is written now is lost.
+        """
+        self._place.check()
 
     def check_position(self, seen: int) -> None:
         """Compare with the position that a peer has seen of this store, before the first vote of a session.
@@ -181,9 +191,10 @@ class _Opened(NamedTuple):
     connection: sqlite3.Connection
     store: StoreIdentity
     numbers: dict[str, int]
+    place: Place
 
 
-def _open_checked(path: Path, ballot_bytes: int, identity: bytes | None) -> _Opened:
+def _open_checked(path: Path, lock_fd: int, ballot_bytes: int, identity: bytes | None) -> _Opened:
     """Open the database and make sure that it is whole, and the one that is expected."""
     database = path / DATABASE
     if not database.exists():
@@ -202,10 +213,11 @@ def _open_checked(path: Path, ballot_bytes: int, identity: bytes | None) -> _Ope
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             _sync_directory(path)
             _sync_directory(path.parent)
+            place = Place(path, lock_fd)
         except BaseException:
             connection.close()
             raise
-    return _Opened(connection, store, numbers)
+    return _Opened(connection, store, numbers, place)
 
 
 def _check_whole(connection: sqlite3.Connection, path: Path, tail: Tail) -> None:

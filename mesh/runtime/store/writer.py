@@ -12,6 +12,9 @@ A commit costs one fsync of the log if any write of its group asks for one, and 
 (`PRAGMA synchronous`, switched between transactions). The log is one file, so that an fsync covers all that was
 written before. When the log is long its pages are copied back, which is two more, whoever wrote them.
 
+A commit counts if the files that took it are those that the next start will find (`place`): that is asked after
+each, before it is told.
+
 Source: group commit is as old as the log; the rule 'persist, then send' is that of etcd's Ready.
 """
 
@@ -21,12 +24,12 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, TypeAlias
 
 from mesh.errors import LocalProtocolError, MeshError
 from mesh.runtime.store.faults import SQLITE_ERRORS, StoreError, explain
 from mesh.runtime.store.identity import StoreIdentity
+from mesh.runtime.store.place import Place
 from mesh.runtime.store.queue import Queue, Write
 from mesh.runtime.store.record import Row, number_checksum, to_row
 from mesh.runtime.store.tail import PAGE_BYTES
@@ -68,10 +71,11 @@ class Writer:
     """Commits what is in a queue until that is ended. The connection is its own from `start` on."""
 
     def __init__(
-        self, connection: sqlite3.Connection, path: Path, store: StoreIdentity, queue: Queue, report: Report
+        self, connection: sqlite3.Connection, place: Place, store: StoreIdentity, queue: Queue, report: Report
     ) -> None:  # fmt: skip
         self.position = self.synced_position = store.position
-        self._connection, self._path, self._store = connection, path, store
+        self._connection, self._place, self._store = connection, place, store
+        self._path = place.directory
         self._queue, self._report = queue, report
         self._ticket = 0
         self._is_full_sync = True
@@ -129,6 +133,7 @@ class Writer:
             raise
         self._store.stamp(self._connection, self.position + 1)
         self._connection.execute("COMMIT")
+        self._place.check()  # after it: what went to a file that has no name any more is not kept
         self.position += 1
         if is_synced:
             self.synced_position = self.position

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -11,17 +12,20 @@ import pytest
 
 from mesh.core.stored import StoredRecord
 from mesh.errors import MeshError
-from mesh.runtime.store.connection import DATABASE
+from mesh.runtime.store.connection import DATABASE, LOG, reading
 from mesh.runtime.store.faults import (
     StoreDamagedError,
     StoreDiskError,
     StoreError,
     StoreFailedError,
     StoreInUseError,
+    StoreReplacedError,
 )
+from mesh.runtime.store.lock import LOCK
 from mesh.runtime.store.queue import Write
+from mesh.runtime.store.store import Store
 from mesh.runtime.store.tail import PAGE_BYTES
-from tests.runtime.store.told import Shop, accept, promise
+from tests.runtime.store.told import WIDTH, Shop, Told, accept, promise
 
 Spoil: TypeAlias = Callable[[sqlite3.Connection], object]
 
@@ -139,3 +143,41 @@ def test_the_log_is_copied_back_and_begun_anew(shop: Shop) -> None:
     assert (store.position, store.synced_position) == (2, 1)
     shop.write(promise(b"a", 3))
     assert store.synced_position == 3
+
+
+@pytest.mark.parametrize("name", [DATABASE, LOG, LOCK])
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_file_that_was_removed_ends_it_before_a_commit_is_told(
+    shop: Shop, name: str, *, is_replaced: bool
+) -> None:
+    store = shop.open()
+    assert shop.write(promise(b"a", 1)).error is None
+    (shop.path / name).unlink()
+    if is_replaced:
+        (shop.path / name).touch()
+    found = shop.write(promise(b"b", 1))
+    assert isinstance(found.error, StoreReplacedError)
+    assert str(shop.path / name) in str(found.error)
+    assert (found.ticket, store.position, store.synced_position) == (1, 1, 1)
+    with pytest.raises(StoreReplacedError):
+        store.check_place()
+    with pytest.raises(StoreFailedError, match="removed or replaced"):
+        store.write([promise(b"late", 1)])
+
+
+def test_store_that_was_replaced_takes_nothing_from_the_other_when_it_is_closed(shop: Shop) -> None:
+    shop.open()
+    shop.write(promise(b"a", 1))
+    shutil.rmtree(shop.path)
+    told = Told()
+    other = Store.open(shop.path, ballot_bytes=WIDTH, report=told)
+    try:
+        told.wait(other.write([promise(b"b", 2)]))
+        shop.close()
+        other.check_place()
+        assert told.wait(other.write([promise(b"c", 3)])).error is None
+        with reading(shop.path) as connection:
+            keys = connection.execute("SELECT key FROM registers ORDER BY key").fetchall()
+        assert keys == [(b"b",), (b"c",)]
+    finally:
+        other.close()
