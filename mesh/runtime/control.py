@@ -138,7 +138,7 @@ class ControlServer:
         self._services = services
         self._say = say
         self._clients: dict[ControlClient, None] = {}
-        self._socket = _listen(data_dir)
+        self._socket, self._bound = _listen(data_dir)
 
     async def run(self) -> None:
         """Accept and serve, for ever."""
@@ -162,10 +162,12 @@ class ControlServer:
                 nursery.start_soon(self._serve, client)
 
     def close(self) -> None:
-        """Close the socket and remove it from the directory."""
-        self._socket.close()
+        """Close the socket and remove it from the directory, unless that is another node's by now."""
+        path = self._data_dir / SOCKET_NAME
         with suppress(OSError):
-            (self._data_dir / SOCKET_NAME).unlink()
+            if os.path.samestat(path.lstat(), self._bound):
+                path.unlink()
+        self._socket.close()
 
     def _make_room(self) -> bool:
         """Let the client go that has been idle, or stuck, for longest."""
@@ -275,8 +277,8 @@ def _decode(body: bytes) -> Request:
     return request
 
 
-def _listen(data_dir: Path) -> socket.socket:
-    """Bind the control socket for its owner only, in place of one that a dead node left."""
+def _listen(data_dir: Path) -> tuple[socket.socket, os.stat_result]:
+    """Bind the control socket for its owner only, in place of one that a dead node left; and what it is by name."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     mask = os.umask(0o177)
     try:
@@ -285,6 +287,7 @@ def _listen(data_dir: Path) -> socket.socket:
             (data_dir / SOCKET_NAME).unlink()
         with socket_address(data_dir) as address:
             sock.bind(address)
+        bound = (data_dir / SOCKET_NAME).lstat()
         sock.listen(_BACKLOG)
     except OSError as error:
         sock.close()
@@ -294,7 +297,7 @@ def _listen(data_dir: Path) -> socket.socket:
         ) from error
     finally:
         os.umask(mask)
-    return sock
+    return sock, bound
 
 
 def _turn_away(sock: trio.socket.SocketType) -> None:

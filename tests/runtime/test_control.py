@@ -133,6 +133,20 @@ async def test_the_socket_of_a_dead_node_is_replaced(tmp_path: Path) -> None:
             assert (await in_thread(client.call, "echo", a=1))["a"] == 1
 
 
+async def test_socket_of_another_node_in_a_replaced_directory_is_left_at_the_end(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "data"
+    path.mkdir()
+    first = Desk(path).server
+    path.rename(tmp_path / "away")
+    path.mkdir()
+    async with desk(path):
+        first.close()
+        with Client(path) as client:
+            assert (await in_thread(client.call, "echo", a=1))["a"] == 1
+
+
 async def test_a_path_too_long_for_a_socket_is_bound_and_found(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 100) / ("e" * 100)
     deep.mkdir(parents=True)
