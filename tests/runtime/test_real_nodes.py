@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import pytest
 
 from mesh.client import Client
 from mesh.errors import MeshError
+from mesh.runtime.committing import LOOK_S
 from mesh.wire.frames import frame
 
 CODE = """
@@ -223,3 +226,19 @@ def test_a_node_that_was_killed_comes_back_as_itself(nodes: Nodes) -> None:
     assert second["node_id"] == first["node_id"]
     assert second["mesh_id"] == first["mesh_id"]
     assert second["boot"] > first["boot"]
+
+
+def test_node_whose_directory_another_took_ends_and_leaves_that_one_alone(nodes: Nodes) -> None:
+    first = nodes.start("a")
+    nodes.wait_member("a")
+    first.send_signal(signal.SIGSTOP)  # it is to see nothing between
+    shutil.rmtree(nodes.home / "a")
+    nodes.start("a")
+    nodes.wait_member("a")
+    before = (nodes.home / "a" / "identity").read_bytes()
+    first.send_signal(signal.SIGCONT)
+    assert first.wait(LOOK_S + 20) == 1
+    assert "look at who did so" in nodes.log("a")
+    assert "the store has room again" not in nodes.log("a")
+    assert (nodes.home / "a" / "identity").read_bytes() == before
+    assert nodes.call("a", "submit", argv=["true"], id="one")["id"] == "one"
