@@ -38,6 +38,15 @@ SECONDS_MAX: Final = 1e8
 WORDS: Final = """\
 --data may be given several times, and MESH_DATA may name several directories, apart by a colon: the first node
 that answers takes the task. With --wait the next one is asked to go on when that node is lost.
+
+With --wait the task that this command submitted ends with it: Ctrl-C cancels it and waits for its end (exit code
+130; a second one leaves at once), SIGTERM (143), SIGHUP (129) and a reader that is gone (141) cancel it. A task that
+was known already under its --id, so that this command submitted nothing, goes on in all of these cases, with the same
+exit codes; mesh cancel ID ends it. Without --wait a task that was taken goes on whatever becomes of this command.
+
+Exit code 125 says that this command has no exit code to pass on: the mesh refused the task or could not finish it,
+somebody else cancelled it, or the last node to ask was lost, and then the task may go on. stderr says which, and
+mesh task ID how it stands. A command may exit with 125 itself.
 """
 
 
@@ -50,7 +59,7 @@ def add_commands(commands: Commands) -> None:
     submit.add_argument(
         "--wait",
         action="store_true",
-        help="stream the command's output and exit as it does (125: the mesh failed it)",
+        help="stream the command's output and exit as it does (125: the mesh failed it, see below)",
     )
     _add_names(submit)
     _add_terms(submit)

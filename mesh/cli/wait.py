@@ -7,6 +7,15 @@ Ctrl-C asks the mesh to cancel the task and goes on waiting for its end; the sec
 Whoever goes away takes the command along, as in a local pipe: when nobody reads the output any more
 (`| head`), it is cancelled and the exit code is 141; so it is on SIGTERM (143) and SIGHUP (129).
 
+That is for whoever submitted the task. Under an id that somebody else had submitted before, this command looks on:
+what ends it, with the same exit code and at the first Ctrl-C, leaves the task alone.
+
+    known  a node before may have taken it from us  in the same words   whose
+    no     ·                                        ·                   ours
+    yes    yes                                      yes                 ours: that node's answer was lost
+    yes    yes                                      no                  another's
+    yes    no                                       ·                   another's, or an earlier run's of this line
+
 The task is the mesh's, not the node's that took it: when that node is lost, the next one that this host has is
 asked. The id was drawn before, so that a task that may have been taken is submitted again, and runs once.
 """
@@ -58,6 +67,7 @@ class Waiter:
         self._has_answered = False  # the node at this place
         self._is_sent = False
         self._is_taken = False
+        self._is_own = True  # submitted by this command
         self._is_refused = False  # the node that was asked last said no
         self._shown = Shown()
         self._received_bytes = 0  # of the telling under way
@@ -77,7 +87,7 @@ class Waiter:
             reason = lost.__cause__
             is_pipe = isinstance(reason, BrokenPipeError)
             found = "nobody reads the output" if is_pipe else f"the output is lost ({reason})"
-            self._cancel(f"{found}: cancelling task {self.task_id}")
+            self._take_along(found)
             return EXIT_BROKEN_PIPE if is_pipe else EXIT_OUTPUT_LOST
         if task is None:
             return EXIT_MESH_FAILED
@@ -154,8 +164,10 @@ class Waiter:
         was_sent, self._is_sent, self._is_refused = self._is_sent, True, False
         stream = client.stream("submit", wait=True, **self._request)
         answer = next(stream)
+        is_known = self._is_id_given and answer.get("known", False)
+        self._is_own = not is_known or (was_sent and answer.get("same", True))
         self._is_taken = True
-        if answer.get("known") and not was_sent and self._is_id_given:
+        if not self._is_own:
             _say(known_text(answer) + ": here is its output")
         return stream
 
@@ -176,14 +188,18 @@ class Waiter:
 
     @contextmanager
     def _cancel_on_signals(self) -> Iterator[None]:
-        """Cancel the task on Ctrl-C, SIGTERM and SIGHUP, once it was taken; before that they end this command.
+        """Cancel a task of our own on Ctrl-C, SIGTERM and SIGHUP, once it was taken.
+
+        Before that, and when it is another's, they end this command.
 
         The request is made inside the signal's handler, on a connection of its own: the read that the
         signal interrupted goes on afterwards as if nothing had happened.
         """
 
         def on_interrupt(_number: int, _frame: object) -> None:
-            if self._is_cancelled or not self._is_taken:
+            if self._is_taken and not self._is_own:
+                self._take_along(signal.SIGINT.name)
+            if self._is_cancelled or not self._is_taken or not self._is_own:
                 raise KeyboardInterrupt
             self._is_cancelled = True
             self._cancel(
@@ -192,7 +208,7 @@ class Waiter:
 
         def on_end(number: int, _frame: object) -> None:
             if self._is_taken:
-                self._cancel(f"{signal.Signals(number).name}: cancelling task {self.task_id}")
+                self._take_along(signal.Signals(number).name)
             raise SystemExit(128 + number)
 
         handlers = {signal.SIGINT: on_interrupt, signal.SIGTERM: on_end, signal.SIGHUP: on_end}
@@ -203,6 +219,16 @@ class Waiter:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _take_along(self, why: str) -> None:
+        """Cancel the task, since this command ends; one that it did not submit goes on."""
+        if self._is_own:
+            self._cancel(f"{why}: cancelling task {self.task_id}")
+        else:
+            _say(
+                f"{why}: task {self.task_id} goes on, since this command did not submit it; "
+                f"mesh cancel {self.task_id} ends it"
+            )
 
     def _cancel(self, said: str) -> None:
         """Ask for the end of the task at the node that is waited at, or at one after it."""
