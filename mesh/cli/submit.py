@@ -85,12 +85,17 @@ def _add_names(submit: Parser) -> None:
 
 
 def _given_id(text: str) -> str:
-    if text:
-        return text
-    raise ConfigError(
-        "--id expects an id, found nothing, as from a variable that is not set: each submission would start it anew; "
-        "leave --id out for a fresh id"
-    )
+    from mesh.core.ids import TASK_ID_CHARS_MAX
+
+    expected = f"--id expects 1 to {TASK_ID_CHARS_MAX} characters, found"
+    if not text:
+        raise ConfigError(
+            f"{expected} none, as from a variable that is not set: each submission would start it anew; "
+            "leave --id out for a fresh id"
+        )
+    if len(text) > TASK_ID_CHARS_MAX:
+        raise ConfigError(f"{expected} {len(text)}: shorten it, or give a hash of it")
+    return text
 
 
 def _add_terms(submit: Parser) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mesh.client import Client
-from mesh.errors import CommandRefused
+from mesh.core.ids import TASK_ID_CHARS_MAX
+from mesh.errors import CommandRefused, ConfigError
 
 SHOWN_MAX = 5
 VOTERS_OF_ONE = 3
@@ -16,13 +17,17 @@ def ask_about(client: Client, request: str, given: str) -> Any:  # noqa: ANN401 
     """Send `request` about the task whose id is `given`, or begins with it.
 
     Raises:
+        ConfigError: nothing is given.
         CommandRefused: no task fits of those that the node votes on, or several.
     """
+    if not given:
+        raise ConfigError(
+            f"a task's id is expected, or its beginning: 1 to {TASK_ID_CHARS_MAX} characters, found none, as from "
+            "a variable that is not set; mesh tasks lists what there is"
+        )
     try:
         return client.call(request, id=given)
     except CommandRefused as error:
-        if not given:
-            raise
         refused = error
     found = client.call("tasks")
     fitting = [task["id"] for task in found["tasks"] if task["id"].startswith(given)]

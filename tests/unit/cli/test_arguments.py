@@ -175,7 +175,17 @@ def test_empty_task_id_is_refused_for_it_would_start_the_same_task_again_and_aga
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert program.main(["submit", "--data", str(tmp_path), "--id", "", "--", "true"]) == 2
-    assert "--id expects an id, found nothing" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--id expects 1 to 128 characters, found none" in said
+    assert "leave --id out for a fresh id" in said
+
+
+def test_task_id_that_is_too_long_is_refused_before_a_node_is_asked(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    long = "x" * 129
+    assert program.main(["submit", "--data", str(tmp_path), "--id", long, "--", "true"]) == 2
+    assert "--id expects 1 to 128 characters, found 129: shorten it" in capsys.readouterr().err
 
 
 def test_what_is_complained_of_moves_nobodys_cursor(

@@ -11,7 +11,7 @@ from mesh.cli.hints import shell_line
 from mesh.cli.waiting import waits_for
 from mesh.cli.which_task import ask_about
 from mesh.client import Client
-from mesh.errors import CommandRefused
+from mesh.errors import CommandRefused, ConfigError
 
 
 class Node:
@@ -52,9 +52,13 @@ def test_beginning_that_fits_several_names_them() -> None:
 
 
 def test_beginning_that_fits_none_is_refused_as_the_node_says() -> None:
-    for given in ("x", ""):
-        with pytest.raises(CommandRefused, match="is known"):
-            ask(Node("a1"), "cancel", given)
+    with pytest.raises(CommandRefused, match="is known"):
+        ask(Node("a1"), "cancel", "x")
+
+
+def test_empty_id_means_no_task_not_even_the_only_one() -> None:
+    with pytest.raises(ConfigError, match=r"1 to 128 characters, found none, .*; mesh tasks lists"):
+        ask(Node("a1"), "cancel", "")
 
 
 def test_beginning_is_not_looked_for_among_tasks_that_the_node_does_not_vote_on() -> None:
