@@ -111,13 +111,21 @@ def _refusal(key: str, token: int, seen: int) -> str:
 
 def main(arguments: list[str]) -> int:
     """Do what the command line says."""
+    match arguments:
+        case [_, "begin" | "show"] | [_, "write", _]:
+            pass
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
     try:
-        key, token = os.environ["MESH_IDEMPOTENCY_KEY"], int(os.environ["MESH_TOKEN"])
+        key = os.environ["MESH_IDEMPOTENCY_KEY"]
+        token = 1 if arguments[1] == "show" else int(os.environ["MESH_TOKEN"])  # to look needs none
         _check(key, token)
     except (KeyError, ValueError) as error:
+        found = f"found no {error.args[0]}" if isinstance(error, KeyError) else str(error)
         print(
             "MESH_IDEMPOTENCY_KEY and MESH_TOKEN, a whole number, are expected, as Mesh sets them for a task's "
-            f"command; found {error!r}: run this in a task, or set both to try it by hand",
+            f"command; {found}: run this in a task, or set both to try it by hand",
             file=sys.stderr,
         )
         return 2
@@ -127,11 +135,8 @@ def main(arguments: list[str]) -> int:
                 print(begin(place, key, token))
             case [place, "write", value]:
                 write(place, key, token, value)
-            case [place, "show"]:
-                print(*show(place, key))
-            case _:
-                print(__doc__, file=sys.stderr)
-                return 2
+            case _:  # show
+                print(*show(arguments[0], key))
     except Fenced as refusal:
         print(refusal, file=sys.stderr)
         return FENCED

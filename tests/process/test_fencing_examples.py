@@ -184,20 +184,52 @@ def test_each_step_says_what_it_did(guard: Guard) -> None:
     assert guard.attempt(9, "fly").returncode == 2
 
 
-def test_a_guard_outside_a_task_says_what_to_set(guard: Guard) -> None:
-    for variables in ({}, {"MESH_TOKEN": "7"}, {"MESH_TOKEN": "x", "MESH_IDEMPOTENCY_KEY": "a"}):
-        alone = {name: value for name, value in os.environ.items() if not name.startswith("MESH_")}
-        found = subprocess.run(
-            [sys.executable, guard.program, guard.place, "show"],
-            env={**alone, **variables},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+def by_hand(program: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a guard's program outside a task, with these variables of Mesh's and no others."""
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("MESH_")}
+    return subprocess.run(
+        [sys.executable, program, *arguments],
+        env={**alone, **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({}, "found no MESH_IDEMPOTENCY_KEY: "),
+        ({"MESH_TOKEN": "7"}, "found no MESH_IDEMPOTENCY_KEY: "),
+        ({"MESH_IDEMPOTENCY_KEY": "a"}, "found no MESH_TOKEN: "),
+        ({"MESH_IDEMPOTENCY_KEY": "a", "MESH_TOKEN": "x"}, "'x': "),
+        ({"MESH_IDEMPOTENCY_KEY": "a", "MESH_TOKEN": "0"}, "2**192 - 1, found 0: "),
+    ],
+)
+def test_a_guard_outside_a_task_says_what_to_set(
+    guard: Guard, variables: dict[str, str], said: str
+) -> None:
+    found = by_hand(guard.program, guard.place, "begin", **variables)
+    assert (found.returncode, found.stdout, found.stderr.count("\n")) == (2, "", 1)
+    assert f"{said}run this in a task, or set both to try it by hand" in found.stderr
+
+
+def test_people_are_shown_a_record_without_a_token(guard: Guard) -> None:
+    guard.attempt(OLD, "begin")
+    guard.attempt(OLD, "write", "10 done")
+    found = by_hand(guard.program, guard.place, "show", MESH_IDEMPOTENCY_KEY=guard.key)
+    assert (found.returncode, found.stdout, found.stderr) == (0, f"{OLD} 10 done\n", "")
+
+
+@pytest.mark.parametrize("program", sorted(GUARDS.glob("*.py")), ids=lambda path: str(path.stem))
+def test_a_program_without_arguments_says_how_it_is_used(program: Path) -> None:
+    words = [(), ("--help",), ("somewhere", "fly"), ("a", "b", "c", "d")]
+    for arguments in words[:1] if program.stem == "http_service" else words:
+        found = by_hand(program, *arguments)
         assert (found.returncode, found.stdout) == (2, "")
-        assert "run this in a task, or set both to try it by hand" in found.stderr
+        assert f"\n    {program.name} " in found.stderr
 
 
 @pytest.mark.parametrize("token", ["-1", "0", str(1 << 192), "9" * 5000])
