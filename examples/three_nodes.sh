@@ -13,8 +13,7 @@ join() { # NAME [SEED]
     shift
     mesh join --headless --profile local --name "$name" --data "$dir/$name" \
         --bind 127.0.0.1:0 --slots 2 "$@" </dev/null 2>"$dir/$name.log" &
-    pid=$!
-    pids="$pids $pid"
+    pids="$pids $!" # the guardian: it passes the end on to its node
 }
 
 until_ok() { # COMMAND…: try for 20 seconds
@@ -28,21 +27,26 @@ until_ok() { # COMMAND…: try for 20 seconds
 
 members_are() { [ "$(mesh members | grep -c " $2 ")" = "$1" ]; }
 tasks_are() { [ "$(mesh tasks | grep -c " $2 ")" = "$1" ]; }
-address() { mesh status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["address"])'; }
+runs_tasks() { mesh tasks | grep -q " running .* $1 "; }
+status() { # NAME KEY
+    mesh status --data "$dir/$1" --json |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$2"
+}
 
 echo '-- one founds the mesh, two and three join it'
 join one
 until_ok members_are 1 alive
-seed=$(address)
+seed=$(status one address)
 join two "$seed"
 join three "$seed"
 until_ok members_are 3 alive
 
 echo '-- six tasks; then three is killed while it works'
 for task in 1 2 3 4 5 6; do
-    mesh submit --id "example-$task" -- sleep 1
+    mesh submit --id "example-$task" -- sleep 5
 done
-kill -9 "$pid"
+until_ok runs_tasks three
+kill -9 "$(status three pid)" # the node's own process, not its guardian
 until_ok members_are 1 dead
 mesh members
 
