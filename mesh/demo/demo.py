@@ -156,7 +156,9 @@ def collect_results(run: Run) -> None:
             _cut_short(run)
         elif run.elapsed_s > CUT_AFTER_S + CANCEL_TIMEOUT_S:
             raise DemoError(f"only {done} of {len(run.work.batches)} tasks ended; see --keep")
-    run.cut_off = {i for i in run.cut_off if run.tasks.finished[i]["state"] == "cancelled"}
+    if run.cut_off:  # some may have ended before they were told to
+        run.cut_off &= run.tasks.cancelled()
+        run.display.say(f"{len(run.cut_off)} of {len(run.work.batches)} tasks cut short")
     for task_id in run.batch_of.keys() - run.cut_off:
         for line in counted_lines(run.tasks.output[task_id].decode("utf-8", "replace")):
             try:
@@ -205,7 +207,9 @@ def notice_ms(run: Run, event: dict[str, Any]) -> float:
 def _cut_short(run: Run) -> None:
     """Cancel what is not done: there is no more time."""
     run.cut_off = run.batch_of.keys() - run.tasks.finished.keys()
-    run.display.say(f"no time for the last {len(run.cut_off)} tasks: cancelled")
+    run.display.say(
+        f"no time for the last {len(run.cut_off)} tasks: cancelling what does not end by itself"
+    )
     for number, task_id in enumerate(run.batch_of):
         if task_id in run.cut_off:
             run.keepers[number % len(run.keepers)].call("cancel", id=task_id)
@@ -218,9 +222,9 @@ def _running_on(run: Run, name: str) -> list[str]:
 
 
 def _progress(run: Run, wait_s: float) -> int:
-    """Show how many tasks have ended and return it; wait up to `wait_s` for all of them."""
-    done = run.tasks.wait_count(len(run.work.batches), wait_s)
+    """Show how many tasks are done; return how many have ended. Wait up to `wait_s` for all of them."""
+    ended = run.tasks.wait_count(len(run.work.batches), wait_s)
     if run.tasks.failures:
         raise DemoError(run.tasks.failures[0])
-    run.display.progress(done, len(run.work.batches))
-    return done
+    run.display.progress(ended - len(run.tasks.cancelled()), len(run.work.batches))
+    return ended

@@ -19,7 +19,7 @@ class Display(Protocol):
         """Tell one line of the story."""
 
     def progress(self, done: int, total: int) -> None:
-        """Show how many tasks have ended; cheap, to be called often."""
+        """Show how many tasks are done; cheap, to be called often."""
 
     def watch(self, data_dirs: Sequence[Path]) -> None:
         """From now on show the mesh as the nodes with these data directories see it."""

@@ -94,9 +94,10 @@ def summary_text(verdict: Verdict) -> str:
         for name, ms in story.notices_ms.items()
     )
     cut = f"cut short    {story.cut_off} tasks, so that the demo ends soon: name fewer files with --files"
+    whole = f" of {verdict.tasks + story.cut_off}" if story.cut_off else ""
     lines = [
         f"files        {verdict.files}, {verdict.bytes / 1e6:.1f} MB to {small / 1e6:.1f} MB (ratio {ratio:.1f})",
-        f"tasks        {verdict.tasks}, in {verdict.attempts} attempts",
+        f"tasks        {verdict.tasks}{whole}, in {verdict.attempts} attempts",
         f"killed       {story.victim}, which interrupted {story.interrupted or 'no'} tasks",
         f"noticed by   {noticed}",
         f"also accused {', '.join(story.accused) or 'nobody'}",

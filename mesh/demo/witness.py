@@ -86,6 +86,11 @@ class Collector:
             )
             return len(self.finished)
 
+    def cancelled(self) -> set[str]:
+        """Return the tasks that ended because they were cancelled."""
+        with self._changed:
+            return {i for i, task in self.finished.items() if task["state"] == "cancelled"}
+
     def _collect(self, node: NodeProcess) -> None:
         tasks = self._queues[node.name]
         while True:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from mesh.demo import survey as survey_module
+from mesh.demo.demo import Run, collect_results
+from mesh.demo.display import Lines
 from mesh.demo.job import Digest, counted_lines, main
 from mesh.demo.screen import merged
 from mesh.demo.summary import Story, Verdict, judge, summary_text
 from mesh.demo.survey import Survey, survey
+from mesh.demo.witness import Collector
 from mesh.errors import ConfigError
+from mesh.fleet.fleet import Fleet
 
 STORY = Story(
     victim="gamma",
@@ -148,6 +152,32 @@ def test_views_of_several_voters_show_all_tasks_together_and_each_once() -> None
     assert found["node"] == {"name": "a"}
 
 
+class Watcher(Lines):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+
+def test_cancelled_tasks_are_not_told_as_done_and_those_that_ended_all_the_same_are(
+    work: Survey,
+) -> None:
+    watcher, collector = Watcher(), Collector([])
+    run = Run(work=work, fleet=cast("Fleet", None), display=watcher, collector=collector)
+    run.batch_of = {f"batch-{n}": batch for n, batch in enumerate(work.batches)}
+    run.cut_off = {"batch-1", "batch-2"}
+    for number, state in enumerate(("done", "done", "cancelled")):
+        task = finished(f"batch-{number}", "alpha", state=state)
+        collector.finished[task["id"]], collector.output[task["id"]] = task, b""
+    collect_results(run)
+    assert watcher.said == ["2 of 3 tasks done", "1 of 3 tasks cut short"]
+    assert run.cut_off == {"batch-2"}
+
+
 def test_what_was_cut_short_is_said_and_no_result_at_all_is_bad(work: Survey) -> None:
     digests = [Digest.of(work.root, name) for name in work.names]
     verdict = verdict_of(work, digests, finished("t", "alpha"))
@@ -155,6 +185,7 @@ def test_what_was_cut_short_is_said_and_no_result_at_all_is_bad(work: Survey) ->
     cut = dataclasses.replace(verdict, story=dataclasses.replace(STORY, cut_off=7, interrupted=0))
     assert cut.is_good
     assert "cut short    7 tasks" in summary_text(cut)
+    assert "tasks        1 of 8, in 1 attempts" in summary_text(cut)
     assert "killed       gamma, which interrupted no tasks" in summary_text(cut)
     nothing = judge(dataclasses.replace(work, names=(), batches=()), [], [], STORY)
     assert not nothing.is_good
