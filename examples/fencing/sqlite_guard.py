@@ -99,7 +99,8 @@ def main(arguments: list[str]) -> int:
             return 2
     try:
         key = os.environ["MESH_IDEMPOTENCY_KEY"]
-        token = 1 if arguments[1] == "show" else int(os.environ["MESH_TOKEN"])  # to look needs none
+        without = {"MESH_TOKEN": "1"} if arguments[1] == "show" else {}  # to look needs none
+        token = int({**without, **os.environ}["MESH_TOKEN"])
         _digits(token)
     except (KeyError, ValueError) as error:
         found = f"found no {error.args[0]}" if isinstance(error, KeyError) else str(error)

@@ -223,15 +223,6 @@ def test_people_are_shown_a_record_without_a_token(guard: Guard) -> None:
     assert (found.returncode, found.stdout, found.stderr) == (0, f"{OLD} 10 done\n", "")
 
 
-@pytest.mark.parametrize("program", sorted(GUARDS.glob("*.py")), ids=lambda path: str(path.stem))
-def test_a_program_without_arguments_says_how_it_is_used(program: Path) -> None:
-    words = [(), ("--help",), ("somewhere", "fly"), ("a", "b", "c", "d")]
-    for arguments in words[:1] if program.stem == "http_service" else words:
-        found = by_hand(program, *arguments)
-        assert (found.returncode, found.stdout) == (2, "")
-        assert f"\n    {program.name} " in found.stderr
-
-
 @pytest.mark.parametrize("token", ["-1", "0", str(1 << 192), "9" * 5000])
 def test_a_token_that_is_none_is_refused_in_one_line(guard: Guard, token: str) -> None:
     for words in (("begin",), ("write", "stolen"), ("show",)):

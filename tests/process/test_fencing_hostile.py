@@ -1,4 +1,6 @@
-"""The file guard of examples/fencing under keys and tokens that Mesh never gives out, called from Python too."""
+"""The file guard of examples/fencing under keys and tokens that Mesh never gives out, called from Python too; and all of
+them under arguments that are none.
+"""
 
 from __future__ import annotations
 
@@ -39,3 +41,14 @@ def test_a_token_below_zero_is_not_the_one_that_nobody_has_installed(tmp_path: P
     with pytest.raises(ValueError, match="found -1"):
         guard.write(tmp_path, "k", -1, "stolen")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("program", sorted(GUARDS.glob("*.py")), ids=lambda path: str(path.stem))
+def test_a_program_without_arguments_says_how_it_is_used(program: Path) -> None:
+    words = [(), ("--help",), ("somewhere", "fly"), ("a", "b", "c", "d")]
+    for arguments in words[:1] if program.stem == "http_service" else words:
+        found = subprocess.run(
+            [sys.executable, program, *arguments], capture_output=True, text=True, check=False
+        )
+        assert (found.returncode, found.stdout) == (2, "")
+        assert f"\n    {program.name} " in found.stderr
