@@ -151,8 +151,7 @@ class Asking:
                     body = of_value(value)
                 except DecodeError:
                     continue  # of a later version: counted, but not shown
-                waits_for = self._means.waits_for(key)
-                known = value, task_json(body, waits_for=waits_for, is_short=True)
+                known = value, task_json(body, is_short=True, **self._means.seen(key, body))
             if value.standing is Standing.FINAL:
                 shown[key] = known
             tasks.append(known[1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
@@ -18,6 +18,7 @@ from mesh.tasks.body import Head, is_task_key
 from mesh.tasks.form import peek
 from mesh.tasks.ready_queue import Lane, Queued
 from mesh.wire.register_messages import Owner
+from mesh.wire.task_messages import AttemptCause
 
 
 class Phase(Enum):
@@ -29,6 +30,16 @@ class Phase(Enum):
     QUEUED = "queued"
     ASKED = "asked"
     LEASED = "leased"
+
+
+class Loss(NamedTuple):
+    """That a session runs an attempt no more, without a verdict, as a voter sees it."""
+
+    owner: Owner
+    attempt: int
+    cause: AttemptCause
+    at: float
+    """When that was seen, by the session's clock."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +60,9 @@ class Entry(Queued):
 
     was_begun: bool = False
     """Somebody had it and could not finish, which was not its fault: it goes before those that nobody had."""
+
+    lost_at: float | None = None
+    """When its owner was seen to run it no more; its lease may have been renewed since."""
 
     pauses: int = 0
     """How often it was said to be somebody's, against what is kept here."""

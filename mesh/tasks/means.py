@@ -14,6 +14,7 @@ from mesh.registers.proposal import Change, majority
 from mesh.registers.trust import Hold
 from mesh.registers.voter import Voter
 from mesh.tasks.body import Body, Head
+from mesh.tasks.entry import Loss
 from mesh.tasks.form import of_value
 from mesh.tasks.quorum import away, standstill
 from mesh.tasks.show import task_json
@@ -67,6 +68,10 @@ def _no_words(_key: bytes) -> str:
     return ""
 
 
+def _no_loss(_key: bytes) -> Loss | None:
+    return None
+
+
 def _nobody(_head: Head) -> LiveMember | None:
     return None
 
@@ -85,6 +90,9 @@ class Means:
 
     waits_for: Callable[[bytes], str] = field(default=_no_words)
     """Returns why a ready task of this voter is not running, in words."""
+
+    loss: Callable[[bytes], Loss | None] = field(default=_no_loss)
+    """Returns how the last owner of a task of this voter lost it; None: it may run it."""
 
     name_home: Callable[[Head], LiveMember | None] = field(default=_nobody)
     """Returns whom the write that creates a task at this first voter may name its owner, and counts a slot of it as taken."""
@@ -113,7 +121,16 @@ class Means:
         """Return a task's JSON, with its home as it is now. O(members)."""
         candidates = [] if body.state.is_terminal else self.view.candidates(body.head.wants)
         home = candidates[0].name if candidates else None
-        return task_json(body, home=home, waits_for=self.waits_for(key), **more)
+        return task_json(body, home=home, **self.seen(key, body), **more)
+
+    def seen(self, key: bytes, body: Body) -> dict[str, Any]:
+        """Return what this voter's steward knows of a task: what it waits for, and whether its run was lost."""
+        loss, running = self.loss(key), body.running
+        if loss is None or running is None or (running.owner, running.number) != loss[:2]:
+            lost = None  # nothing is lost, or an attempt that is not the latest
+        else:
+            lost = loss.cause, self.unix(loss.at)
+        return {"waits_for": self.waits_for(key), "lost": lost}
 
     def no_majority(self, key: bytes, waited_s: float) -> str:
         """Return the sentence for a question that no majority of a task's voters answered in time."""

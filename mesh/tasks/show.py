@@ -7,7 +7,7 @@ from typing import Any, Final
 from mesh.core.ballot import Ballot
 from mesh.core.ids import format_id
 from mesh.tasks.body import Attempt, Body, Result
-from mesh.wire.task_messages import TaskState
+from mesh.wire.task_messages import AttemptCause, TaskState
 
 TAIL_CHARS: Final = 4_096
 SHORT_TAIL_CHARS: Final = 160
@@ -20,6 +20,7 @@ def task_json(
     *,
     home: str | None = None,
     waits_for: str = "",
+    lost: tuple[AttemptCause, float] | None = None,
     token: Ballot | None = None,
     is_short: bool = False,
 ) -> dict[str, Any]:
@@ -28,7 +29,8 @@ def task_json(
     Args:
         body: the task.
         home: the name of its first candidate now.
-        waits_for: why it is not running, in words, if it is ready.
+        waits_for: why it is not running, in words, if it is ready, or lost.
+        lost: why whoever has it runs it no more, though nobody has written that yet, and since when (Unix) that is seen.
         token: of the attempt that runs, where it is known.
         is_short: whether it is for a list.
     """
@@ -36,6 +38,7 @@ def task_json(
     argv = list(body.spec.argv)
     if is_short:
         argv = [argument[:SHORT_ARGUMENT_CHARS] for argument in argv[:SHORT_ARGV_MAX]]
+    is_waiting = body.state is TaskState.READY or lost is not None
     has_owner = last is not None and (body.state is TaskState.LEASED or body.state.is_terminal)
     return {
         "id": body.task_id,
@@ -56,7 +59,10 @@ def task_json(
         "cancel_requested": body.is_cancel_requested,
         "retries_left": body.retries_left,
         "retry_of": body.retry_of or None,
-        "waits_for": waits_for if body.state is TaskState.READY else "",
+        "waits_for": waits_for if is_waiting else "",
+        "lost": lost is not None,
+        "lost_cause": None if lost is None else lost[0].word,
+        "lost_since": None if lost is None else lost[1],
         "attempts": [
             _attempt_json(one, token if one.ended is None else None) for one in body.attempts
         ],

@@ -32,20 +32,18 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
 from mesh.placement.live_view import LiveMember, LiveView, Wants
 from mesh.registers.record import Record
-from mesh.registers.voter import Voter
 from mesh.tasks.body import Head, is_task_key, task_key
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
-from mesh.tasks.entry import Entry, KeptTask, Phase, head_of, in_order_of_making
+from mesh.tasks.entry import Entry, KeptTask, Loss, Phase, head_of, in_order_of_making
 from mesh.tasks.ready_queue import Lane, LaneKey, ReadyQueue
+from mesh.tasks.seats import Seats
 from mesh.wire.register_messages import Owner, Standing
-from mesh.wire.roster_messages import Roster
 from mesh.wire.task_messages import (
     AttemptCause,
     Decline,
@@ -55,18 +53,6 @@ from mesh.wire.task_messages import (
     TaskState,
 )
 from mesh.wire.work_messages import SlotsFree
-
-
-class Seats(Protocol):
-    """What a steward reads of its node's desk."""
-
-    voter: Voter
-
-    def seats(self, key: bytes) -> Roster:
-        """Return the voters of a register, best first."""
-
-    def place(self, key: bytes) -> int | None:
-        """Return this node's place among them."""
 
 
 class Steward:
@@ -99,6 +85,10 @@ class Steward:
         self.name_home = self._queue.name_home
         self._ended: dict[NodeId, int] = {}
         """The latest session of each node that is proved to be over."""
+
+        self._now = float(
+            "-inf"
+        )  # as it was heard last: nothing that lasts until a time is over sooner
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -159,11 +149,14 @@ class Steward:
 
         `kept` is all that this voter keeps of tasks, in the order of their making, if it was read just now.
         """
-        for key, entry in list(self._tasks.items()):
+        before = dict(self._tasks)
+        for key, entry in before.items():
             self._forget(key, entry)
         for key, record, head in in_order_of_making(self._desk.voter) if kept is None else kept:
             if record.value is not None and record.value.standing is not Standing.FINAL:
                 self._begin(now, key, record, head)
+            if key in before and key in self._tasks:
+                self._tasks[key].lost_at = before[key].lost_at
 
     # What members say.
 
@@ -219,6 +212,7 @@ class Steward:
     def offer_ready(self, now: float) -> list[Step]:
         """Offer whatever may find a slot."""
         steps, self._named = self._named, []
+        self._now = now
         while True:
             picked = self._queue.take_offer(now, self._wants)
             if picked is None:
@@ -260,6 +254,15 @@ class Steward:
             is_scheduled = head is not None and head.state is TaskState.SCHEDULED
             return "its time" if is_scheduled else "being offered again, in a moment"
         return "an answer" if entry.asked is not None else self._queue.waits_for(entry.lane)
+
+    def loss(self, key: bytes) -> Loss | None:
+        """Return how whoever had a task lost it, as this voter sees it; None: it may run it, or nobody has it."""
+        entry = self._tasks.get(key)
+        if entry is None or entry.owner is None or entry.lost_at is None:
+            return None
+        if self._desk.voter.remaining_s(self._now, key) is not None:
+            return None  # it was renewed after all
+        return Loss(entry.owner, entry.attempt - 1, self._loss(entry.owner), entry.lost_at)
 
     def check_invariants(self) -> None:
         """Raise AssertionError if a task would be forgotten by all timers, or an index disagrees. O(tasks)."""
@@ -337,6 +340,10 @@ class Steward:
             entry.phase = Phase.LEASED
             self._timers.set(key, now + remaining_s)
         else:
+            if entry.phase is Phase.LEASED or (entry.owner and self._is_over(entry.owner)):
+                entry.lost_at = (
+                    now  # else this voter was told of it just now, and its owner may renew it
+                )
             self._wait(now, key, entry, now + self._stagger_s(entry))
 
     def _stagger_s(self, entry: Entry) -> float:

@@ -116,6 +116,7 @@ class Tasks:
             unix_offset_s=unix_offset_s,
             name_of=self._name_of,
             waits_for=self._steward.waits_for,
+            loss=self._steward.loss,
             name_home=self._steward.name_home,
         )
         kept = in_order_of_making(desk.voter)

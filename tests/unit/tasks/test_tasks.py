@@ -1,6 +1,7 @@
 """The face: whole ways of tasks through nodes side by side, and what it does with what makes no sense."""
 
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -25,6 +26,7 @@ from mesh.wire.task_messages import (
 )
 from mesh.wire.work_messages import SlotsFree
 from tests.unit.tasks.crew import TIMES, VOTERS, A, B, C, Crew
+from tests.unit.tasks.made import NOON
 
 P, Q = NodeId(8), NodeId(9)
 
@@ -247,3 +249,55 @@ def test_a_draining_node_offers_to_others_what_it_lets_go_itself() -> None:
     crew.wait(0.05)
     (again,) = crew.nodes[B].starts()
     assert again.env["MESH_ATTEMPT"] == "2"
+
+
+def _seen(crew: Crew, own: NodeId, task_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a task as a node answers for it, and as it lists it."""
+    answer = crew.give(own, lambda number: GetTask(number, task_id))
+    assert answer is not None
+    (listed,) = (one for one in crew.nodes[own].tasks.newest(9) if one["id"] == task_id)
+    return answer.result, listed
+
+
+def _part(crew: Crew, gone: NodeId) -> None:
+    """Let a member go from everybody's view."""
+    for node in crew.nodes.values():
+        node.view.drop(gone)
+        crew.meet(node, gone)
+
+
+def test_task_whose_owner_is_proved_over_is_said_to_be_lost_and_what_it_waits_for() -> None:
+    crew = Crew({P: 1})
+    crew.submit("t")
+    for seen in _seen(crew, A, "t"):
+        assert (seen["lost"], seen["lost_cause"], seen["lost_since"]) == (False, None, None)
+    crew.wait(0.5)
+    since = NOON + crew.now - 100.0
+    crew.away = {P}
+    _part(crew, P)
+    crew.prove(P)
+    crew.wait(1)
+    for seen in _seen(crew, A, "t"):
+        assert (seen["state"], seen["owner"]) == ("leased", f"n{P}")
+        assert (seen["lost"], seen["lost_cause"]) == (True, "crash")
+        assert seen["lost_since"] == pytest.approx(since)
+        assert "has a slot" in seen["waits_for"]
+
+
+def test_task_whose_lease_ran_out_is_said_to_be_lost_until_somebody_has_it_again() -> None:
+    crew = Crew({P: 1, Q: 1})
+    member = crew.nodes[Q].member()
+    _part(crew, Q)
+    crew.submit("t")
+    crew.away = {P}
+    _part(crew, P)
+    crew.wait(TIMES.voter_s / 2)
+    assert [seen["lost"] for seen in _seen(crew, A, "t")] == [False, False]
+    crew.wait(TIMES.voter_s + TIMES.grace_s)
+    assert [seen["lost_cause"] for seen in _seen(crew, A, "t")] == ["lapse", "lapse"]
+    for node in crew.nodes.values():
+        node.view.put(member)
+        crew.meet(node, Q)
+    crew.wait(5)
+    assert crew.body("t").attempt == 2
+    assert [(seen["lost"], seen["waits_for"]) for seen in _seen(crew, A, "t")] == [(False, "")] * 2
