@@ -13,7 +13,7 @@ from mesh.cli.hints import shell_line
 from mesh.cli.text import clock, facts, since, table
 from mesh.cli.waiting import waits_for
 from mesh.core.time import format_duration
-from mesh.tasks.words import attempt_end, attempt_reason, state_word, stretch
+from mesh.tasks.words import attempt_end, attempt_reason, loss_reason, state_word, stretch
 
 _COMMAND_CHARS: Final = 60
 _ID_CHARS: Final = 40
@@ -26,12 +26,34 @@ def task_table(tasks: list[dict[str, Any]]) -> str:
     return table(headings, [_row(task) for task in tasks])
 
 
+def is_lost(task: dict[str, Any]) -> bool:
+    """Say whether a task is on record as one that runs, and is known not to; a node of an earlier version does not say."""
+    return bool(task.get("lost")) and task["state"] == "leased"
+
+
+def word_of(task: dict[str, Any]) -> str:
+    """Return a task's state in one word."""
+    return state_word(task["state"], is_lost=is_lost(task))
+
+
+def stretch_of(task: dict[str, Any]) -> tuple[float | None, float | None]:
+    """Return from when to when a task waits, runs or ran."""
+    attempts = task["attempts"]
+    return stretch(
+        word_of(task),
+        created=task["created"],
+        started=task["started"],
+        ended=task["ended"],
+        lost=task["lost_since"] if is_lost(task) else attempts[-1]["ended"] if attempts else None,
+    )
+
+
 def _row(task: dict[str, Any]) -> tuple[object, ...]:
     result = task["result"]
     command = " ".join(task["argv"])
     return (
         _short_id(task["id"]),
-        state_word(task["state"]),
+        word_of(task),
         _time(task),
         task["keeper"],
         task["owner"] or "-",
@@ -51,14 +73,7 @@ def _short_id(task_id: str) -> str:
 
 def _time(task: dict[str, Any]) -> str:
     """Return how long the task has waited, runs, or ran."""
-    attempts = task["attempts"]
-    begin, end = stretch(
-        task["state"],
-        created=task["created"],
-        started=task["started"],
-        ended=task["ended"],
-        lost=attempts[-1]["ended"] if attempts else None,
-    )
+    begin, end = stretch_of(task)
     return "-" if begin is None else format_duration((end or time.time()) - begin)
 
 
@@ -95,7 +110,8 @@ def task_facts(task: dict[str, Any]) -> str:
 
 def _state(task: dict[str, Any]) -> str:
     is_stopping = task["cancel_requested"] and task["state"] == "leased"
-    return state_word(task["state"]) + (", being cancelled" if is_stopping else "")
+    why = f": {loss_reason(task['lost_cause'])}" if is_lost(task) else ""
+    return word_of(task) + (", being cancelled" if is_stopping else "") + why
 
 
 def _attempt_rows(task: dict[str, Any]) -> list[tuple[object, ...]]:
@@ -112,7 +128,12 @@ def _attempt_rows(task: dict[str, Any]) -> list[tuple[object, ...]]:
                 attempt["node"],
                 "-" if started is None else clock(started),
                 took,
-                attempt_end(is_over=ended is not None, end=attempt.get("end", ""), exit_code=code),
+                attempt_end(
+                    is_over=ended is not None,
+                    end=attempt.get("end", ""),
+                    exit_code=code,
+                    is_lost=is_lost(task),
+                ),
                 attempt_reason(attempt["cause"]),
                 attempt["error"] or "-",
             )

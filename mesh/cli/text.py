@@ -20,7 +20,7 @@ _LAST_CELLS_MIN: Final = 8
 _COLOURS: Final = {
     "alive": "32", "done": "32", "ok": "32",
     "suspect": "33", "seeking": "33", "leaving": "33", "ready": "33", "scheduled": "33", "seek": "33", "warn": "33", "conflict": "33",
-    "dead": "31", "failed": "31", "bad": "31",
+    "dead": "31", "lost": "31", "failed": "31", "bad": "31",
     "leased": "36", "running": "36",
     "left": "2", "cancelled": "2", "leave": "2",
 }  # fmt: skip

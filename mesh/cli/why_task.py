@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
+from mesh.cli.task_text import is_lost, stretch_of, word_of
 from mesh.cli.telling import day_clock, happening, page, paragraphs, title, when
 from mesh.cli.waiting import waits_for
 from mesh.core.time import format_duration
-from mesh.tasks.words import UNFINISHED, attempt_reason, state_word, stretch
+from mesh.tasks.words import UNFINISHED, attempt_reason, loss_reason
 
 Task: TypeAlias = dict[str, Any]
 
@@ -40,23 +41,21 @@ def as_text(task: Task, observer: str, now: float) -> str:
 
 def headline(task: Task) -> str:
     """Return how the task is."""
-    state = state_word(task["state"])
+    if is_lost(task):
+        stopping = ", and it is being cancelled" if task["cancel_requested"] else ""
+        return (
+            f"task {task['id']} is lost: {task['owner']}, which had it, runs it no more{stopping}"
+        )
     where = f" on {task['owner']}" if task["owner"] else ""
     stopping = (
         ", and is being cancelled" if task["cancel_requested"] and where and _is_open(task) else ""
     )
-    return f"task {task['id']} is {state}{where}{stopping}"
+    return f"task {task['id']} is {word_of(task)}{where}{stopping}"
 
 
 def condition(task: Task, now: float) -> list[str]:
     """Return for how long it is so, and what it is."""
-    begin, end = stretch(
-        task["state"],
-        created=task["created"],
-        started=task["started"],
-        ended=task["ended"],
-        lost=task["attempts"][-1]["ended"] if task["attempts"] else None,
-    )
+    begin, end = stretch_of(task)
     lines = []
     if end is not None:
         lines.append(f"since {day_clock(now, end)}, after {format_duration(end - (begin or end))}")
@@ -80,22 +79,34 @@ def story(task: Task, now: float) -> list[str]:
 def what_next(task: Task, observer: str) -> list[str]:
     """Return what an unfinished task waits for, or what can be done about one that has ended; nothing if it is done."""
     state = task["state"]
+    if is_lost(task):
+        return [*_of_a_waiting(task, observer), *_of_a_lost(task)]
     if state == "leased":
         return _of_a_running(task)
     if state == "scheduled":
         return [_sentence(f"{waits_for(task) or 'its time'}: until then nobody is asked")]
     if state == "ready":
-        reason = task["waits_for"]
-        if not reason:
-            return [
-                f"{observer} is not the one that offers it, and does not know; ask at another member."
-            ]
-        if reason == "an answer":
-            return ["The answer of a member that was offered it just now."]
-        return [_sentence(reason)]
+        return _of_a_waiting(task, observer)
     if state == "failed":
         return [f"mesh retry {task['id']} submits it anew, under an id that follows from this one."]
     return []
+
+
+def _of_a_waiting(task: Task, observer: str) -> list[str]:
+    reason = task["waits_for"]
+    if not reason:
+        return [
+            f"{observer} is not the one that offers it, and does not know; ask at another member."
+        ]
+    if reason == "an answer":
+        return ["The answer of a member that was offered it just now."]
+    return [_sentence(reason)]
+
+
+def _of_a_lost(task: Task) -> list[str]:
+    if task["cancel_requested"]:
+        return ["Nobody starts it again: whoever is offered it writes that it is cancelled."]
+    return [f"Nobody runs it until then. That the run on {task['owner']} was lost spends no retry."]
 
 
 def _of_a_running(task: Task) -> list[str]:
@@ -125,6 +136,9 @@ def _happenings(task: Task, now: float) -> Iterator[tuple[str, str, list[str]]]:
             why = [attempt["error"]] if attempt["error"] else []
             yield when(now, attempt["ended"]), f"attempt {number} {_ended(attempt)}", why
         last_number = number
+    if is_lost(task):
+        words = f"attempt {last_number} on {task['owner']} was seen lost"
+        yield when(now, task["lost_since"]), words, [loss_reason(task["lost_cause"])]
     if task["ended"] is not None:
         result = task["result"] or {}
         known = {attempt["error"] for attempt in task["attempts"]}

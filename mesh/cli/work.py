@@ -26,6 +26,8 @@ WORDS: Final = """\
 state    scheduled  its time has not come, or that of its next try
          ready      waits for a slot
          running    a node has it (`leased` in JSON): nobody else can
+         lost       whoever had it runs it no more, and nobody else has it yet (in JSON `leased`, with `lost`
+                    true): it waits as one that is ready does
          done, failed, cancelled: for good; mesh retry submits a failed one anew
 home     the member that the task's key points to: it is asked first, others when it is busy
 origin   the node that took the task in (`keeper` in JSON); its record is with the task's voters

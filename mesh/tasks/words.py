@@ -21,6 +21,12 @@ ATTEMPT_CAUSES: Final = {
 }
 """Why an attempt was started."""
 
+LOSSES: Final = {
+    "lapse": "its node was not heard of any more, and its lease ran out (lapse)",
+    "crash": "its node was killed or crashed: that its session is over is proven (crash)",
+}
+"""Why an attempt is lost that nobody has ended on record."""
+
 IDS_SHOWN_MAX: Final = 5
 _STATES: Final = {"leased": "running"}
 
@@ -33,15 +39,23 @@ def attempt_reason(cause: str) -> str:
     return ATTEMPT_CAUSES.get(cause, cause)
 
 
-def state_word(state: str) -> str:
-    """Return a task's state as people say it: what is leased runs."""
-    return _STATES.get(state, state)
+def loss_reason(cause: str) -> str:
+    """Return why an attempt is lost; a cause that is not known as it is."""
+    return LOSSES.get(cause, cause)
 
 
-def attempt_end(*, is_over: bool, end: str, exit_code: int | None) -> str:
-    """Return how an attempt ended; `end` is what its JSON says under that name, "" if it says nothing."""
+def state_word(state: str, *, is_lost: bool = False) -> str:
+    """Return a task's state as people say it: what is leased runs, unless that run is known to be lost."""
+    return "lost" if is_lost and state == "leased" else _STATES.get(state, state)
+
+
+def attempt_end(*, is_over: bool, end: str, exit_code: int | None, is_lost: bool = False) -> str:
+    """Return how an attempt ended; `end` is what its JSON says under that name, "" if it says nothing.
+
+    `is_lost`: it is on record as one that runs, and is known not to.
+    """
     if not is_over:
-        return "runs"
+        return "lost" if is_lost else "runs"
     if exit_code is not None:
         return f"exit {exit_code}"
     return "let go" if end == "released" else "cut off"
@@ -57,9 +71,9 @@ def stretch(
 ) -> tuple[float | None, float | None]:
     """Return from when to when a task waits, runs or ran; None for a beginning unknown, or an end to come.
 
-    `state` is in either's words, JSON's or people's. `started` is the last attempt's, and `lost` is when that one ended or was taken back: since then it waits anew.
+    `state` is in either's words, JSON's or people's. `started` is the last attempt's, and `lost` is when that one ended, was taken back or was seen lost: since then it waits anew.
     """
-    if state in {"ready", "scheduled"}:
+    if state in {"ready", "scheduled", "lost"}:
         return lost or created, None
     return started or created, None if state_word(state) == "running" else ended
 

@@ -25,7 +25,7 @@ MEMBERS_MAX: Final = 10_000
 FRESH_DEATH_S: Final = 600.0
 """A member that died within this time stands above the living; later it has been seen, and sinks."""
 
-TASK_STATES: Final = ("scheduled", "ready", "running", "done", "failed", "cancelled")
+TASK_STATES: Final = ("scheduled", "ready", "running", "lost", "done", "failed", "cancelled")
 """As people call them, in the order of a task's life."""
 
 _COUNTED: Final = {"running": "leased"}
@@ -129,7 +129,9 @@ class Board:
     def shown_counts(self) -> dict[str, int]:
         """How many tasks that this node keeps or runs are in each state."""
         counts = dict(self.task_counts)
-        counts["running"] = counts.get("running", 0) + len(self.guests)
+        lost = sum(task.state == "lost" for task in self.tasks)  # the node counts them as leased
+        counts["running"] = max(0, counts.get("running", 0) - lost) + len(self.guests)
+        counts["lost"] = lost
         return counts
 
     def verdict(self, member: MemberRow) -> EventRow | None:

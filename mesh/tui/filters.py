@@ -51,7 +51,9 @@ EVENT_FIELDS: Final[Fields[EventRow]] = {
 }
 
 MEMBER_WORDS: Final = {"state": ("alive", "suspect", "dead", "left")}
-TASK_WORDS: Final = {"state": ("scheduled", "ready", "running", "done", "failed", "cancelled")}
+TASK_WORDS: Final = {
+    "state": ("scheduled", "ready", "running", "lost", "done", "failed", "cancelled")
+}
 EVENT_WORDS: Final = {"kind": tuple(kind.value for kind in EventKind)}
 """Fields that hold one of a few words."""
 

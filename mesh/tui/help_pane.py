@@ -59,7 +59,7 @@ _MEMBERS: Final = (
 _TASKS: Final = (
     ("scheduled", "not due yet"),
     ("ready", "waits for a slot"),
-    ("running", "see NODE"),
+    ("running", f"see NODE; {TASK_MARKS['lost'].symbol} was lost"),
     ("done", "ended well"),
     ("failed", "see EXIT, or open it"),
     ("cancelled", "called off"),

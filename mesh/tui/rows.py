@@ -128,7 +128,7 @@ class MemberRow:
 class TaskRow:
     """One task: kept by this node as one of its voters, or running on it.
 
-    `state` is the word that people use: what is leased runs.
+    `state` is the word that people use: what is leased runs, or is lost.
     """
 
     id: str
@@ -141,7 +141,7 @@ class TaskRow:
     started: float | None
     ended: float | None
     lost: float | None
-    """When its last attempt ended or was taken back; None while it runs, or when there was none."""
+    """When its last attempt ended, was taken back or was seen lost; None while it runs, or when there was none."""
 
     exit_code: int | None
     note: str  # what it waits for, why it failed, or that it is frozen
@@ -156,9 +156,11 @@ class TaskRow:
         """Make a row from one of a view's `tasks`."""
         result = mapping(source.get("result"))
         attempts = listing(source.get("attempts"))
+        state = state_word(text(source, "state"), is_lost=source.get("lost") is True)
+        ended = number(mapping(attempts[-1]), "ended") if attempts else None
         return cls(
             id=text(source, "id"),
-            state=state_word(text(source, "state")),
+            state=state,
             queue=text(source, "queue"),
             owner=text(source, "owner"),
             origin=text(source, "keeper"),
@@ -166,7 +168,7 @@ class TaskRow:
             created=number(source, "created"),
             started=number(source, "started"),
             ended=number(source, "ended"),
-            lost=number(mapping(attempts[-1]), "ended") if attempts else None,
+            lost=number(source, "lost_since") if state == "lost" else ended,
             exit_code=whole(result, "exit_code"),
             note=text(source, "waits_for") or text(result, "error"),
             command=command_text(source.get("argv")),
@@ -226,7 +228,7 @@ class TaskRow:
         """Where it stands among all: what runs, what waits, the next to run first, what is not due, what is over."""
         if self.state == "running":
             return 0, -(self.started or 0.0), self.id
-        if self.state == "ready":
+        if self.state in {"ready", "lost"}:
             return 1, self.created or 0.0, self.id
         if self.state == "scheduled":
             return 2, number(self.source, "not_before") or 0.0, self.id

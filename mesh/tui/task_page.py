@@ -68,7 +68,7 @@ def _attempts(board: Board, task: TaskRow, zone: tzinfo | None) -> list[Line]:
     return [
         [Segment(titles, COLUMN)],
         *(
-            _attempt(board, attempt, (number_, cells), zone)
+            _attempt(board, attempt, (number_, cells), zone, is_lost=task.state == "lost")
             for number_, attempt in enumerate(attempts, 1)
         ),
     ]
@@ -81,14 +81,21 @@ def _who_knows(task: TaskRow) -> str:
     return "none yet"
 
 
-def _attempt(board: Board, attempt: Json, place: tuple[int, int], zone: tzinfo | None) -> Line:
-    """Return the line of an attempt; `place` is its position, and the cells of its node's name."""
+def _attempt(
+    board: Board, attempt: Json, place: tuple[int, int], zone: tzinfo | None, *, is_lost: bool
+) -> Line:
+    """Return the line of an attempt; `place` is its position, and the cells of its node's name.
+
+    `is_lost`: what is on record as the one that runs is known not to.
+    """
     position, cells = place
     started, ended = number(attempt, "started"), number(attempt, "ended")
     took = format_duration((ended or board.at) - started) if started else "-"
     exit_code, error = whole(attempt, "exit_code"), text(attempt, "error")
-    end = attempt_end(is_over=ended is not None, end=text(attempt, "end"), exit_code=exit_code)
-    style = PLAIN if not ended or exit_code == 0 else RED
+    end = attempt_end(
+        is_over=ended is not None, end=text(attempt, "end"), exit_code=exit_code, is_lost=is_lost
+    )
+    style = RED if exit_code != 0 and (ended or is_lost) else PLAIN
     began = clock(started, zone) if started else "-"
     return [
         Segment(f"{whole(attempt, 'number') or position:>7}  "),

@@ -113,12 +113,12 @@ def _whose(board: Board) -> str:
 
 
 def counts_line(counts: Mapping[str, int], width: int) -> Line:
-    """Return each state's count, and a bar of their shares; what is scheduled only where there is some."""
+    """Return each state's count, and a bar of their shares; what is scheduled or lost only where there is some."""
     line: Line = []
     for state in TASK_STATES:
         mark = TASK_MARKS[state]
         count = counts.get(state, 0)
-        if state == "scheduled" and not count:
+        if state in {"scheduled", "lost"} and not count:
             continue  # rare, and the line is full
         style = mark.style if count else DIM
         line += [Segment(f"{mark.symbol} {count}", style), Segment(f" {state}   ", DIM)]

@@ -110,6 +110,24 @@ def test_states_are_said_as_people_say_them() -> None:
     assert "state    running, being cancelled" in stopping
 
 
+def test_run_that_was_lost_is_not_said_to_run() -> None:
+    lost = task(
+        attempts=[attempt(1)],
+        waits_for="its turn",
+        lost=True,
+        lost_cause="lapse",
+        lost_since=NOW - 7,
+    )
+    assert cell(task_table([lost]), "STATE") == "lost"
+    assert cell(task_table([lost]), "TIME") == "7.0s"
+    text = task_facts(lost)
+    assert (
+        "state      lost: its node was not heard of any more, and its lease ran out (lapse)" in text
+    )
+    assert "waits for  its turn" in text
+    assert "  lost  first run" in text.splitlines()[-1]
+
+
 def test_task_that_waits_says_what_for_and_how_often_it_may_be_tried() -> None:
     due = task_facts(task(state="scheduled", not_before=NOW + 60, attempt=1, retries_left=2))
     at = time.strftime("%H:%M:%S", time.localtime(NOW + 60))

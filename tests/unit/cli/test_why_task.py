@@ -146,5 +146,55 @@ def test_cancelled_run_is_said_to_be_stopped() -> None:
     ]
 
 
+LOST = {"lost": True, "lost_cause": "crash", "lost_since": NOW - 10}
+
+
+def test_run_that_was_lost_is_told_with_its_cause_and_what_the_task_waits_for_now() -> None:
+    reason = "a member that can run it: no member has label gpu=yes"
+    lost = task(
+        "leased",
+        owner="n3",
+        attempt=1,
+        attempts=[attempt(1, "n3")],
+        waits_for=reason,
+        home=None,
+        **LOST,
+    )
+    text = as_text(lost, "n1", NOW)
+    assert text.splitlines()[:2] == [
+        "task t1 is lost: n3, which had it, runs it no more",
+        "  for 10s, since 07:59:50.000",
+    ]
+    assert story(lost, NOW)[-1].endswith(
+        "attempt 1 on n3 was seen lost: its node was killed or crashed: that its session is over is proven (crash)"
+    )
+    assert what_next(lost, "n1") == [
+        "A member that can run it: no member has label gpu=yes.",
+        "Nobody runs it until then. That the run on n3 was lost spends no retry.",
+    ]
+    lapsed = task(
+        "leased", owner="n3", attempts=[attempt(1, "n3")], **LOST | {"lost_cause": "lapse"}
+    )
+    assert story(lapsed, NOW)[-1].endswith(
+        "its node was not heard of any more, and its lease ran out (lapse)"
+    )
+
+
+def test_lost_run_of_a_task_that_is_to_be_cancelled_is_not_said_to_be_started_again() -> None:
+    stopping = task(
+        "leased",
+        owner="n2",
+        cancel_requested=True,
+        attempts=[attempt(1, "n2")],
+        waits_for="its turn",
+        **LOST,
+    )
+    assert headline(stopping).endswith("runs it no more, and it is being cancelled")
+    assert what_next(stopping, "n1") == [
+        "Its turn.",
+        "Nobody starts it again: whoever is offered it writes that it is cancelled.",
+    ]
+
+
 def test_words_of_another_host_cannot_move_the_cursor() -> None:
     assert "\x1b" not in as_text(task(argv=["\x1b[31mred"]), "n1", NOW)

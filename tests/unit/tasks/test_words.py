@@ -7,6 +7,7 @@ from mesh.tasks.words import (
     UNFINISHED,
     attempt_end,
     attempt_reason,
+    loss_reason,
     of_those_that_run,
     state_word,
     stretch,
@@ -24,6 +25,7 @@ def test_task_that_never_ran_waits_since_it_was_made() -> None:
 
 def test_time_of_a_run_is_its_last_attempts() -> None:
     assert stretch("leased", created=1.0, started=40.0, ended=None, lost=30.0) == (40.0, None)
+    assert stretch("lost", created=1.0, started=40.0, ended=None, lost=70.0) == (70.0, None)
     assert stretch("done", created=1.0, started=40.0, ended=50.0, lost=30.0) == (40.0, 50.0)
     assert stretch("cancelled", created=1.0, started=None, ended=9.0, lost=None) == (1.0, 9.0)
 
@@ -31,11 +33,15 @@ def test_time_of_a_run_is_its_last_attempts() -> None:
 def test_every_cause_of_an_attempt_has_its_words() -> None:
     assert set(ATTEMPT_CAUSES) == {cause.word for cause in AttemptCause}
     assert attempt_reason("a later version's") == "a later version's"
+    assert loss_reason("a later version's") == "a later version's"
 
 
 def test_what_is_leased_runs_and_every_other_state_is_called_what_it_is() -> None:
     words = [state_word(state.word) for state in TaskState]
     assert words == ["ready", "scheduled", "running", "done", "failed", "cancelled"]
+    assert [state_word(state.word, is_lost=True) for state in TaskState] == [
+        word.replace("running", "lost") for word in words
+    ]
     assert {state.word for state in TaskState if not state.is_terminal} == UNFINISHED
 
 
@@ -46,6 +52,7 @@ def test_task_waits_for_its_retry_since_the_run_before_it_ended() -> None:
 
 def test_end_of_an_attempt_is_its_exit_code_or_how_it_was_lost() -> None:
     assert attempt_end(is_over=False, end="open", exit_code=None) == "runs"
+    assert attempt_end(is_over=False, end="open", exit_code=None, is_lost=True) == "lost"
     assert attempt_end(is_over=True, end="verdict", exit_code=3) == "exit 3"
     assert attempt_end(is_over=True, end="lost", exit_code=None) == "cut off"
     assert attempt_end(is_over=True, end="released", exit_code=None) == "let go"

@@ -60,7 +60,10 @@ def test_tasks_are_found_by_node_exit_code_and_command() -> None:
     [
         ("/foo:bar", ""),  # no word before the colon
         ("x foo:bar", "no field foo: id, state, node, origin, queue, exit, command, note"),
-        ("!state:waiting", "no state waiting: scheduled, ready, running, done, failed, cancelled"),
+        (
+            "!state:waiting",
+            "no state waiting: scheduled, ready, running, lost, done, failed, cancelled",
+        ),
         ("state:run node:n7 10.0.0.1:80", ""),
         ("state:", ""),
     ],
@@ -74,7 +77,7 @@ def test_words_of_fields_are_those_of_the_mesh() -> None:
         state.word for state in State if state is not State.FORGOTTEN
     )
     assert TASK_WORDS["state"] == TASK_STATES
-    assert set(TASK_STATES) == {state_word(state.word) for state in TaskState}
+    assert set(TASK_STATES) == {state_word(state.word) for state in TaskState} | {"lost"}
 
 
 @pytest.mark.parametrize(

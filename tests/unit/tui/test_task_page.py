@@ -67,6 +67,24 @@ def test_task_that_was_taken_back_waits_since_then() -> None:
     assert "  15s " in next(line for line in text_of(board, 80, 24) if "t1" in line)
 
 
+def test_run_that_was_lost_is_not_shown_as_one_that_runs() -> None:
+    running = {"number": 1, "node": "n2", "cause": "first", "started": AT - 60}
+    lost = task_json("gone", "leased", attempts=[running], waits_for="its turn",
+                     lost=True, lost_cause="crash", lost_since=AT - 7)  # fmt: skip
+    board = board_of(
+        [member_json(2)], tasks=[lost, task_json("runs", "leased")], task_counts={"leased": 2}
+    )
+    text = "\n".join(text_of(board, 120, 24))
+    assert "▸ 1 running" in text
+    assert "1 lost" in text
+    assert [task.id for task in board.tasks] == ["runs", "gone"]
+    text = page(board, "2", "down", "enter")
+    assert "lost  waits for 7.0s" in text
+    assert "its turn" in text
+    assert "  lost          first run" in text
+    assert "follows what it writes" not in text
+
+
 def guest(name: str, **changes: object) -> dict[str, object]:
     return {
         "id": name,
