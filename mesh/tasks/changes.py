@@ -332,8 +332,8 @@ def _clean(text: str) -> str:
 
 
 _LOSSES: Final = {
-    AttemptCause.LAPSE: "{name} was not heard of any more",
-    AttemptCause.CRASH: "{name} ended its session",
+    AttemptCause.LAPSE: "{name} was not heard of any more, and its lease ran out (lapse)",
+    AttemptCause.CRASH: "{name} was killed or crashed: that its session is over is proven (crash)",
     AttemptCause.FORCED: "it was taken away from {name}",
     AttemptCause.RECOVERED: "records were lost while {name} had it",
 }
