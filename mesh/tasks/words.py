@@ -85,9 +85,9 @@ def of_those_that_run(task_ids: Sequence[str], within_s: float) -> str:
     some = ", ".join(task_ids[:IDS_SHOWN_MAX]) + (", …" if len(task_ids) > IDS_SHOWN_MAX else "")
     count = "1 task that runs" if len(task_ids) == 1 else f"{len(task_ids)} tasks that run"
     if not within_s:
-        return f"stopping {count} here: {some}; others run them"
+        return f"stopping {count} here: {some}; others run them, where one fits"
     after = "it is" if len(task_ids) == 1 else "they are"
     return (
         f"waiting up to {format_duration(within_s)} for {count} here: {some}; after that {after} stopped, "
-        "and run elsewhere"
+        f"and run{'s' * (len(task_ids) == 1)} again where a member fits"
     )
