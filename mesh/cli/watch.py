@@ -138,6 +138,7 @@ def show_events(options: argparse.Namespace) -> int:
 
 def show_status(options: argparse.Namespace) -> int:
     """Print what this node says of itself."""
+    from mesh.cli.status_text import voters_text
     from mesh.cli.text import facts, print_json
     from mesh.core.time import format_duration
 
@@ -158,7 +159,7 @@ def show_status(options: argparse.Namespace) -> int:
                 ("node", f"{status['node_id']} (session {status['boot']})"),
                 ("mesh", status["mesh_id"] or "none yet"),
                 ("profile", status["profile"]),
-                ("voters", _voters(status["registers"])),
+                ("voters", voters_text(status["registers"])),
                 *_standstill(status["registers"]),
                 ("slots", f"{status['used']} of {status['slots']} in use"),
                 ("process", f"{status['pid']}, up for {format_duration(status['uptime_s'])}"),
@@ -171,19 +172,6 @@ def show_status(options: argparse.Namespace) -> int:
         )
     )
     return 0
-
-
-def _voters(registers: dict[str, Any]) -> str:
-    """Return who keeps the mesh's records, and what to know of it."""
-    voters = registers["voters"]
-    if not voters:
-        return "none known yet"
-    notes = [f"roster {registers['epoch']}"]
-    if len(voters) == 2:
-        notes.append("two need each other: a third member makes any one dispensable")
-    if not registers["votes"]:
-        notes.append("this node has no vote")
-    return f"{', '.join(voters)} ({'; '.join(notes)})"
 
 
 def _standstill(registers: dict[str, Any]) -> list[tuple[str, str]]:
