@@ -33,6 +33,7 @@ from mesh.core.timers import Timers
 from mesh.placement.live_view import LiveMember, LiveView, Wants, fits
 from mesh.tasks.body import Head
 from mesh.tasks.config import TasksConfig
+from mesh.tasks.lacking import lacking
 from mesh.wire.records import Metadata
 from mesh.wire.task_messages import Decline
 
@@ -256,13 +257,16 @@ class ReadyQueue:
 
     def waits_for(self, lane: Lane) -> str:
         """Say in one sentence what a task that waits in this lane waits for. O(members)."""
-        candidates = [member for member in self._view.members() if fits(member, lane.key.wants)]
+        wants, members = lane.key.wants, self._view.members()
+        candidates = [member for member in members if fits(member, wants)]
         if not candidates:
-            return f"a member that {_demands(lane.key.wants)} (none now)"
+            return f"a member that can run it: {lacking(wants, [one.meta for one in members])}"
         if any(self._has_room(lane, member) for member in candidates):
             return "its turn"
         names = ", ".join(member.name for member in candidates[:5])
         more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
+        if not any(_can_ask(lane, member) for member in candidates):
+            return f"a member that can run it: {names}{more} declined it, though it seemed to fit"
         are = "is" if len(candidates) == 1 else "are all"
         return f"a free slot: {names}{more} {are} busy"
 
@@ -327,15 +331,3 @@ class ReadyQueue:
 
 def _can_ask(lane: Lane, member: LiveMember) -> bool:
     return lane.unfit.get(member.node_id) != member.meta
-
-
-def _demands(wants: Wants) -> str:
-    """Return what a member would have to be, as the end of a sentence."""
-    parts = []
-    if wants.pool:
-        parts.append(f"is in pool {wants.pool}")
-    if wants.node_class:
-        parts.append(f"is of class {wants.node_class}")
-    parts += [f"has label {key}={value}" for key, value in wants.labels]
-    parts += [f"offers {name} {amount} or more" for name, amount in wants.needs]
-    return ", ".join([*parts, "has a slot"]) if parts else "has a slot"

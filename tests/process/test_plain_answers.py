@@ -95,8 +95,8 @@ def test_task_that_nobody_can_take_says_what_it_waits_for(
     waiting = start("submit", "--wait", *arguments)
     assert waiting.stderr is not None
     said = waiting.stderr.readline().decode()
-    assert said.startswith("mesh: task picky is waiting for a member that has label gpu=yes")
-    assert said.endswith("(none now)\n")
+    assert said.startswith("mesh: task picky is waiting for a member that can run it: ")
+    assert said.endswith("no member that takes tasks has label gpu=yes\n")
     pair[0].call("cancel", id="picky")
     assert waiting.wait(TIMEOUT_S) == 125
 

@@ -107,7 +107,9 @@ def test_why_of_a_task_tells_what_it_waits_for_and_each_attempt(fleet: Fleet, me
     assert (waiting.returncode, waiting.stderr) == (0, "")
     assert waiting.stdout.startswith("task picky is ready\n")
     assert "what it waits for" in waiting.stdout
-    assert "A member that has label gpu=yes, has a slot (none now)." in waiting.stdout
+    assert (
+        "A member that can run it: no member that takes tasks has label gpu=yes." in waiting.stdout
+    )
     node.call("cancel", id="picky")
 
     node.call("submit", id="odd-1", argv=["sh", "-c", "exit 3"])

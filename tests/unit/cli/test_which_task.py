@@ -72,7 +72,10 @@ def waiting(reason: str, **changes: object) -> dict[str, Any]:
 
 
 def test_what_a_task_waits_for_is_said_unless_it_is_over_in_a_moment() -> None:
-    for sentence in ("a member that has label gpu=yes (none now)", "a free slot: n1 is busy"):
+    for sentence in (
+        "a member that can run it: no member that takes tasks has label gpu=yes",
+        "a free slot: n1 is busy",
+    ):
         assert waits_for(waiting(sentence)) == sentence
     for sentence in ("an answer", "its turn", ""):
         assert waits_for(waiting(sentence)) == ""

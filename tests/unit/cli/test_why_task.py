@@ -150,7 +150,7 @@ LOST = {"lost": True, "lost_cause": "crash", "lost_since": NOW - 10}
 
 
 def test_run_that_was_lost_is_told_with_its_cause_and_what_the_task_waits_for_now() -> None:
-    reason = "a member that can run it: no member has label gpu=yes"
+    reason = "a member that can run it: no member that takes tasks has label gpu=yes"
     lost = task(
         "leased",
         owner="n3",
@@ -169,7 +169,7 @@ def test_run_that_was_lost_is_told_with_its_cause_and_what_the_task_waits_for_no
         "attempt 1 on n3 was seen lost: its node was killed or crashed: that its session is over is proven (crash)"
     )
     assert what_next(lost, "n1") == [
-        "A member that can run it: no member has label gpu=yes.",
+        "A member that can run it: no member that takes tasks has label gpu=yes.",
         "Nobody runs it until then. That the run on n3 was lost spends no retry.",
     ]
     lapsed = task(

@@ -318,7 +318,7 @@ def test_record_that_cannot_be_read_is_left_alone() -> None:
 def test_what_a_task_waits_for_is_said_in_words() -> None:
     world = Stewarded()
     world.hold("t", new(task_id="t"))
-    assert "pool image" in world.steward.waits_for(b"task/t")
+    assert world.steward.waits_for(b"task/t") == ("a member that can run it: no member takes tasks")
     world.view.put(member(OWN, 0))
     world.steward.handle_member_up(OWN)
     world.look()
@@ -326,6 +326,15 @@ def test_what_a_task_waits_for_is_said_in_words() -> None:
     world.answer(OWN, "t", Decline.BUSY)
     assert world.steward.waits_for(b"task/t") == "a free slot: n1 is busy"
     assert world.steward.waits_for(b"task/other") == ""
+
+
+def test_task_that_all_who_fit_called_unfit_is_not_said_to_wait_for_a_slot_of_theirs() -> None:
+    world = Stewarded(member(OWN))
+    world.hold("t", new(task_id="t"))
+    world.answer(OWN, "t", Decline.UNFIT)
+    assert world.steward.waits_for(b"task/t") == (
+        "a member that can run it: n1 declined it, though it seemed to fit"
+    )
 
 
 @pytest.mark.parametrize("decline", [Decline.UNFIT, Decline.UNSURE])

@@ -60,7 +60,10 @@ def test_end_of_an_attempt_is_its_exit_code_or_how_it_was_lost() -> None:
 
 def test_what_runs_on_a_node_that_leaves_is_named_with_what_becomes_of_it() -> None:
     assert of_those_that_run([], 5.0) == ""
-    assert of_those_that_run(["t"], 0.0) == "stopping 1 task that runs here: t; others run them, where one fits"
+    assert (
+        of_those_that_run(["t"], 0.0)
+        == "stopping 1 task that runs here: t; others run them, where one fits"
+    )
     many = of_those_that_run(list("abcdef"), 90.0)
     assert many.startswith("waiting up to 1m30s for 6 tasks that run here: a, b, c, d, e, …; after")
     assert many.endswith("after that they are stopped, and run again where a member fits")
