@@ -13,7 +13,14 @@ from mesh.cli.hints import shell_line
 from mesh.cli.text import clock, facts, since, table
 from mesh.cli.waiting import waits_for
 from mesh.core.time import format_duration
-from mesh.tasks.words import attempt_end, attempt_reason, loss_reason, state_word, stretch
+from mesh.tasks.words import (
+    attempt_end,
+    attempt_reason,
+    loss_reason,
+    state_word,
+    stretch,
+    wants_text,
+)
 
 _COMMAND_CHARS: Final = 60
 _ID_CHARS: Final = 40
@@ -90,6 +97,8 @@ def task_facts(task: dict[str, Any]) -> str:
         ("node", task["owner"] or "-"),
         ("created", f"{since(task['created'])} ago"),
     ]
+    if asked := wants_text(task):
+        lines.append(("asks for", asked))
     if reason := waits_for(task) or task["waits_for"]:
         lines.append(("waits for", reason))
     if task["retries_left"]:

@@ -13,7 +13,7 @@ from mesh.cli.task_text import is_lost, stretch_of, word_of
 from mesh.cli.telling import day_clock, happening, page, paragraphs, title, when
 from mesh.cli.waiting import waits_for
 from mesh.core.time import format_duration
-from mesh.tasks.words import UNFINISHED, attempt_reason, loss_reason
+from mesh.tasks.words import UNFINISHED, attempt_reason, loss_reason, wants_text
 
 Task: TypeAlias = dict[str, Any]
 
@@ -63,6 +63,8 @@ def condition(task: Task, now: float) -> list[str]:
         lines.append(f"for {format_duration(now - begin)}, since {day_clock(now, begin)}")
     command = " ".join(task["argv"])
     lines.append(f"command: {command[:_COMMAND_CHARS]}{'…' * (len(command) > _COMMAND_CHARS)}")
+    if asked := wants_text(task):
+        lines.append(f"asks for: {asked}")
     if task["home"] and _is_open(task):
         lines.append(f"its home, which is asked first, is {task['home']}")
     return lines

@@ -5,8 +5,8 @@ They read the task's JSON, in which every time is Unix time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from mesh.core.time import format_duration
 
@@ -47,6 +47,14 @@ def loss_reason(cause: str) -> str:
 def state_word(state: str, *, is_lost: bool = False) -> str:
     """Return a task's state as people say it: what is leased runs, unless that run is known to be lost."""
     return "lost" if is_lost and state == "leased" else _STATES.get(state, state)
+
+
+def wants_text(task: Mapping[str, Any]) -> str:
+    """Return what a task asks of a member; "" if nothing, or if a node of an earlier version does not say."""
+    parts = [f"{name} {task[name]}" for name in ("pool", "class") if task.get(name)]
+    parts += [f"label {name}={value}" for name, value in (task.get("labels") or {}).items()]
+    parts += [f"{name} {amount}" for name, amount in (task.get("needs") or {}).items()]
+    return ", ".join(parts)
 
 
 def attempt_end(*, is_over: bool, end: str, exit_code: int | None, is_lost: bool = False) -> str:

@@ -9,9 +9,9 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from mesh.core.time import format_duration
-from mesh.tasks.words import attempt_end, attempt_reason
+from mesh.tasks.words import attempt_end, attempt_reason, wants_text
 from mesh.tui.board import Board
-from mesh.tui.cells import Line, fit
+from mesh.tui.cells import Line, clean, fit
 from mesh.tui.events_pane import clock
 from mesh.tui.pages import facts, happenings, heading, paragraph, plain
 from mesh.tui.palette import BOLD, COLUMN, DIM, PLAIN, RED, TASK_MARKS, UNKNOWN
@@ -139,6 +139,19 @@ def _bytes_least(tail: object) -> int:
     return len(tail) if "\ufffd" in tail else len(tail.encode("utf-8", "replace"))
 
 
+def _wants(source: Json) -> str:
+    return clean(
+        wants_text(
+            {
+                "pool": text(source, "pool"),
+                "class": text(source, "class"),
+                "labels": mapping(source.get("labels")),
+                "needs": mapping(source.get("needs")),
+            }
+        )
+    )
+
+
 def _pairs(task: TaskRow, zone: tzinfo | None) -> list[tuple[str, Line]]:
     source = task.source
 
@@ -148,6 +161,7 @@ def _pairs(task: TaskRow, zone: tzinfo | None) -> list[tuple[str, Line]]:
     return [
         ("queue", plain(task.queue)),
         ("key", plain(text(source, "key"))),
+        ("asks for", plain(_wants(source) or "-")),
         ("origin", plain(task.origin)),
         ("home", plain(text(source, "home"))),
         ("retry of", plain(text(source, "retry_of") or "-")),

@@ -110,6 +110,18 @@ def test_states_are_said_as_people_say_them() -> None:
     assert "state    running, being cancelled" in stopping
 
 
+WANTS = {"pool": "image", "class": "large", "labels": {"tpu": "yes"}, "needs": {"gpu": 2}}
+
+
+def test_what_a_task_asks_of_a_member_is_shown_and_nothing_where_it_asks_nothing() -> None:
+    said = "asks for   pool image, class large, label tpu=yes, gpu 2"
+    assert said in task_facts(task(waits_for="its turn", **WANTS))
+    assert "asks for" not in task_facts(
+        task(**{"pool": "", "class": "", "labels": {}, "needs": {}})
+    )
+    assert "asks for" not in task_facts(task())  # of a node of an earlier version
+
+
 def test_run_that_was_lost_is_not_said_to_run() -> None:
     lost = task(
         attempts=[attempt(1)],

@@ -146,6 +146,11 @@ def test_cancelled_run_is_said_to_be_stopped() -> None:
     ]
 
 
+def test_what_a_task_asks_of_a_member_is_told() -> None:
+    asking = task(pool="", labels={"gpu": "yes"}, needs={})
+    assert "  asks for: label gpu=yes" in as_text(asking, "n1", NOW).splitlines()
+
+
 LOST = {"lost": True, "lost_cause": "crash", "lost_since": NOW - 10}
 
 

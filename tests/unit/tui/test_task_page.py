@@ -85,6 +85,12 @@ def test_run_that_was_lost_is_not_shown_as_one_that_runs() -> None:
     assert "follows what it writes" not in text
 
 
+def test_page_says_what_a_task_asks_of_a_member() -> None:
+    picky = task_json("t1", "ready", labels={"gpu": "yes"}, needs={"ram": 4})
+    text = page(board_of([], tasks=[picky]), "2", "enter", "page_down")
+    assert "label gpu=yes, ram 4" in text
+
+
 def guest(name: str, **changes: object) -> dict[str, object]:
     return {
         "id": name,
