@@ -14,6 +14,7 @@ from mesh.cli.text import clock, facts, since, table
 from mesh.cli.waiting import waits_for
 from mesh.core.time import format_duration
 from mesh.tasks.words import (
+    FROZEN,
     attempt_end,
     attempt_reason,
     loss_reason,
@@ -38,8 +39,14 @@ def is_lost(task: dict[str, Any]) -> bool:
     return bool(task.get("lost")) and task["state"] == "leased"
 
 
+def _is_frozen(task: dict[str, Any]) -> bool:
+    return bool(task.get("frozen")) and task["state"] == "leased" and not is_lost(task)
+
+
 def word_of(task: dict[str, Any]) -> str:
     """Return a task's state in one word."""
+    if _is_frozen(task):
+        return "frozen"
     return state_word(task["state"], is_lost=is_lost(task))
 
 
@@ -47,7 +54,7 @@ def stretch_of(task: dict[str, Any]) -> tuple[float | None, float | None]:
     """Return from when to when a task waits, runs or ran."""
     attempts = task["attempts"]
     return stretch(
-        word_of(task),
+        state_word(task["state"], is_lost=is_lost(task)),
         created=task["created"],
         started=task["started"],
         ended=task["ended"],
@@ -120,6 +127,7 @@ def task_facts(task: dict[str, Any]) -> str:
 def _state(task: dict[str, Any]) -> str:
     is_stopping = task["cancel_requested"] and task["state"] == "leased"
     why = f": {loss_reason(task['lost_cause'])}" if is_lost(task) else ""
+    why = f": {FROZEN}" if _is_frozen(task) else why
     return word_of(task) + (", being cancelled" if is_stopping else "") + why
 
 

@@ -26,6 +26,8 @@ WORDS: Final = """\
 state    scheduled  its time has not come, or that of its next try
          ready      waits for a slot
          running    a node has it (`leased` in JSON): nobody else can
+         frozen     this node has it, and cannot tell whether its lease lives: the run is stopped until it can
+                    (in JSON `leased`, with `frozen` true)
          lost       whoever had it runs it no more, and nobody else has it yet (in JSON `leased`, with `lost`
                     true): it waits as one that is ready does
          done, failed, cancelled: for good; mesh retry submits a failed one anew

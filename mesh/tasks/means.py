@@ -72,6 +72,10 @@ def _no_loss(_key: bytes) -> Loss | None:
     return None
 
 
+def _not_frozen(_key: bytes) -> bool:
+    return False
+
+
 def _nobody(_head: Head) -> LiveMember | None:
     return None
 
@@ -93,6 +97,9 @@ class Means:
 
     loss: Callable[[bytes], Loss | None] = field(default=_no_loss)
     """Returns how the last owner of a task of this voter lost it; None: it may run it."""
+
+    is_frozen: Callable[[bytes], bool] = field(default=_not_frozen)
+    """Says whether a task's run is held frozen by this node."""
 
     name_home: Callable[[Head], LiveMember | None] = field(default=_nobody)
     """Returns whom the write that creates a task at this first voter may name its owner, and counts a slot of it as taken."""
@@ -124,13 +131,18 @@ class Means:
         return task_json(body, home=home, **self.seen(key, body), **more)
 
     def seen(self, key: bytes, body: Body) -> dict[str, Any]:
-        """Return what this voter's steward knows of a task: what it waits for, and whether its run was lost."""
+        """Return what this voter's steward knows of a task: what it waits for, whether its run was lost, or is frozen here."""
         loss, running = self.loss(key), body.running
         if loss is None or running is None or (running.owner, running.number) != loss[:2]:
             lost = None  # nothing is lost, or an attempt that is not the latest
         else:
             lost = loss.cause, self.unix(loss.at)
-        return {"waits_for": self.waits_for(key), "lost": lost}
+        is_own = running is not None and running.owner == self.own
+        return {
+            "waits_for": self.waits_for(key),
+            "lost": lost,
+            "is_frozen": is_own and self.is_frozen(key),
+        }
 
     def no_majority(self, key: bytes, waited_s: float) -> str:
         """Return the sentence for a question that no majority of a task's voters answered in time."""

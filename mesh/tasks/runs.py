@@ -38,6 +38,11 @@ class Runs:
         living = {Stage.RUNNING, Stage.DOOMED}
         return [run.json() for run in self._runs.values() if run.stage in living]
 
+    def is_frozen(self, key: bytes) -> bool:
+        """Say whether a task runs here, and is held frozen until it is known whether its lease lives."""
+        run = self._runs.get(key)
+        return run is not None and run.is_frozen and run.stage in {Stage.RUNNING, Stage.DOOMED}
+
     # Inside.
 
     def _begin(self, now: float, offer: Offer, claim: Claim) -> Run:

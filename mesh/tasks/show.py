@@ -21,6 +21,7 @@ def task_json(
     home: str | None = None,
     waits_for: str = "",
     lost: tuple[AttemptCause, float] | None = None,
+    is_frozen: bool = False,
     token: Ballot | None = None,
     is_short: bool = False,
 ) -> dict[str, Any]:
@@ -31,6 +32,7 @@ def task_json(
         home: the name of its first candidate now.
         waits_for: why it is not running, in words, if it is ready, or lost.
         lost: why whoever has it runs it no more, though nobody has written that yet, and since when (Unix) that is seen.
+        is_frozen: whether this node holds its run frozen.
         token: of the attempt that runs, where it is known.
         is_short: whether it is for a list.
     """
@@ -67,6 +69,7 @@ def task_json(
         "lost": lost is not None,
         "lost_cause": None if lost is None else lost[0].word,
         "lost_since": None if lost is None else lost[1],
+        "frozen": is_frozen,
         "attempts": [
             _attempt_json(one, token if one.ended is None else None) for one in body.attempts
         ],

@@ -117,6 +117,7 @@ class Tasks:
             name_of=self._name_of,
             waits_for=self._steward.waits_for,
             loss=self._steward.loss,
+            is_frozen=self._claiming.is_frozen,
             name_home=self._steward.name_home,
         )
         kept = in_order_of_making(desk.voter)

@@ -27,6 +27,9 @@ LOSSES: Final = {
 }
 """Why an attempt is lost that nobody has ended on record."""
 
+FROZEN: Final = "whether its lease lives is in doubt"
+"""Why its node holds a run frozen."""
+
 IDS_SHOWN_MAX: Final = 5
 _STATES: Final = {"leased": "running"}
 

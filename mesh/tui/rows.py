@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from mesh.tasks.words import state_word, stretch
+from mesh.tasks.words import FROZEN, state_word, stretch
 from mesh.tui.cells import clean
 from mesh.tui.reading import Json, command_text, listing, mapping, number, text, texts, whole
 
@@ -170,7 +170,7 @@ class TaskRow:
             ended=number(source, "ended"),
             lost=number(source, "lost_since") if state == "lost" else ended,
             exit_code=whole(result, "exit_code"),
-            note=text(source, "waits_for") or text(result, "error"),
+            note=text(source, "waits_for") or text(result, "error") or _frozen(source, "frozen"),
             command=command_text(source.get("argv")),
             source=source,
         )
@@ -178,7 +178,6 @@ class TaskRow:
     @classmethod
     def read_running(cls, source: Json, here: str) -> TaskRow:
         """Make a row from one of a view's `running`: others keep it, this one runs it."""
-        is_frozen = source.get("is_frozen") is True
         return cls(
             id=text(source, "id"),
             state="running",
@@ -191,7 +190,7 @@ class TaskRow:
             ended=None,
             lost=None,
             exit_code=None,
-            note="frozen: whether its lease lives is in doubt" if is_frozen else "",
+            note=_frozen(source, "is_frozen"),
             command=command_text(source.get("argv")),
             is_guest=True,
             source=source,
@@ -291,6 +290,11 @@ class EventRow:
         is_lost = self.state == "ready" and self.cause not in {"", "first"}
         is_usual = self.state in {"scheduled", "ready", "running", "done"}
         return self.kind == "task" and is_usual and not is_lost
+
+
+def _frozen(source: Json, key: str) -> str:
+    """Return that a run is held frozen here, if its JSON says so under this key."""
+    return f"frozen: {FROZEN}" if source.get(key) is True else ""
 
 
 def _accusers(event: Json) -> tuple[str, ...]:

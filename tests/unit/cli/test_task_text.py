@@ -140,6 +140,13 @@ def test_run_that_was_lost_is_not_said_to_run() -> None:
     assert "  lost  first run" in text.splitlines()[-1]
 
 
+def test_run_that_its_own_node_holds_frozen_is_not_said_to_run() -> None:
+    frozen = task(frozen=True)
+    assert cell(task_table([frozen]), "STATE") == "frozen"
+    assert "state    frozen: whether its lease lives is in doubt" in task_facts(frozen)
+    assert cell(task_table([frozen | {"lost": True, "lost_since": NOW}]), "STATE") == "lost"
+
+
 def test_task_that_waits_says_what_for_and_how_often_it_may_be_tried() -> None:
     due = task_facts(task(state="scheduled", not_before=NOW + 60, attempt=1, retries_left=2))
     at = time.strftime("%H:%M:%S", time.localtime(NOW + 60))

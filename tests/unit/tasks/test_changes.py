@@ -149,11 +149,7 @@ def test_an_earlier_sessions_lease_is_lost_though_it_was_claimed_at_the_same_tim
     ("lost", "cause", "word"),
     [
         (AttemptCause.LAPSE, AttemptCause.LAPSE, "not heard of"),
-        (
-            AttemptCause.CRASH,
-            AttemptCause.CRASH,
-            "was killed or crashed: that its session is over is proven (crash)",
-        ),
+        (AttemptCause.CRASH, AttemptCause.CRASH, "was killed or crashed"),
         (AttemptCause.FORCED, AttemptCause.FORCED, "taken away"),
         (AttemptCause.RECOVERED, AttemptCause.RECOVERED, "records were lost"),
         (AttemptCause.FIRST, AttemptCause.LAPSE, "not heard of"),

@@ -284,6 +284,19 @@ def test_task_whose_owner_is_proved_over_is_said_to_be_lost_and_what_it_waits_fo
         assert "has a slot" in seen["waits_for"]
 
 
+def test_run_that_its_own_node_holds_frozen_is_listed_so_there() -> None:
+    crew = Crew({A: 1})
+    crew.submit("t")
+    (listed,) = crew.nodes[A].tasks.newest(9)
+    assert listed["frozen"] is False
+    crew.away = {A}
+    crew.wait(TIMES.renew_s)
+    while not crew.nodes[A].tasks.view()["running"][0]["is_frozen"]:
+        crew.wait(0.1)
+    (listed,) = crew.nodes[A].tasks.newest(9)
+    assert (listed["state"], listed["frozen"], listed["lost"]) == ("leased", True, False)
+
+
 def test_task_whose_lease_ran_out_is_said_to_be_lost_until_somebody_has_it_again() -> None:
     crew = Crew({P: 1, Q: 1})
     member = crew.nodes[Q].member()

@@ -85,6 +85,11 @@ def test_run_that_was_lost_is_not_shown_as_one_that_runs() -> None:
     assert "follows what it writes" not in text
 
 
+def test_task_that_is_kept_here_says_that_its_run_here_is_frozen() -> None:
+    board = board_of([], tasks=[task_json("t1", "leased", frozen=True)])
+    assert "frozen: whether its lease lives is in doubt" in page(board, "2", "enter")
+
+
 def test_page_says_what_a_task_asks_of_a_member() -> None:
     picky = task_json("t1", "ready", labels={"gpu": "yes"}, needs={"ram": 4})
     text = page(board_of([], tasks=[picky]), "2", "enter", "page_down")
