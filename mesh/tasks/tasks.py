@@ -95,7 +95,7 @@ class Tasks:
         self._desk = desk
         self._own_id = card().node_id
         self._view = view
-        self._steward = Steward(
+        self._steward = steward = Steward(
             desk=desk, view=view, rng=rng, unix_offset_s=unix_offset_s, config=config
         )
         self._output = HeldOutput(self._is_member, config)
@@ -115,10 +115,10 @@ class Tasks:
             rng=rng,
             unix_offset_s=unix_offset_s,
             name_of=self._name_of,
-            waits_for=self._steward.waits_for,
-            loss=self._steward.loss,
+            waits_for=steward.waits_for,
+            loss=steward.loss,
             is_frozen=self._claiming.is_frozen,
-            name_home=self._steward.name_home,
+            name_home=steward.name_home,
         )
         kept = in_order_of_making(desk.voter)
         self._asking = Asking(means, kept)
@@ -129,7 +129,6 @@ class Tasks:
 
         self.free_slots = self._claiming.free_slots
         """Slots that an offer could get; 0 once this node drains."""
-
         self.take_watch = self._following.take_watch
         self.newest = self._asking.newest
         """Returns the newest tasks that this node votes on, so many at most, as it knows them, in short JSON."""
