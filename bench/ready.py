@@ -87,7 +87,7 @@ def _voters(node: NodeProcess) -> int:
 
 
 def _ready(node: NodeProcess) -> int:
-    found: int = node.call("tasks", limit=1)["counts"].get("ready", 0)
+    found: int = node.call("tasks", limit=0)["counts"].get("ready", 0)
     return found
 
 

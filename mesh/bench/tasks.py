@@ -233,7 +233,7 @@ class _Run:
         voter = self._ask(self._nodes.members[0], "status")["registers"]["voters"][0]
 
         def is_done() -> bool | None:
-            return self._ask(voter, "tasks")["counts"]["done"] >= singles + count or None
+            return self._ask(voter, "tasks", limit=0)["counts"]["done"] >= singles + count or None
 
         deadline = time.monotonic() + _PATIENCE_S
         while not is_done():

@@ -2,6 +2,7 @@
 
     submit, wait=True    Submit ──► {"id"} as an item ──► Follow ──► its output as items ──► its JSON
     wait                                                  Follow ──► its output as items ──► its JSON
+    tasks                ListTasks: the newest, `limit` of them at most, which is what it costs; and all by state
     submit_many          SubmitMany, a batch at a time ──► {"tasks": […]}, in the order given
 
 A client that hangs up is followed for no more. What it asked to begin goes on: it is the mesh's by then.
@@ -15,8 +16,10 @@ from typing import Any, Final
 from mesh.errors import CommandRefused, ConfigError
 from mesh.runtime.control import ControlClient, Request, Service
 from mesh.runtime.driver import Driver
-from mesh.runtime.requests import flag, maps, read_new, text
+from mesh.runtime.requests import flag, maps, number, read_new, text
+from mesh.tasks.asking import LIST_MAX
 from mesh.tasks.commands import (
+    LISTED,
     CancelTask,
     Follow,
     GetTask,
@@ -65,8 +68,9 @@ class TaskServices:
         found: dict[str, Any] = await self._driver.ask(lambda number: GetTask(number, task_id))
         return found
 
-    async def _on_tasks(self, _request: Request, client: ControlClient) -> None:
-        await client.ok(await self._driver.ask(ListTasks))
+    async def _on_tasks(self, request: Request, client: ControlClient) -> None:
+        limit = int(number(request, "limit", LISTED, (0, LIST_MAX)))
+        await client.ok(await self._driver.ask(lambda number: ListTasks(number, limit)))
 
     async def _on_task(self, request: Request, client: ControlClient) -> None:
         await client.ok(await self.task(text(request, "id")))

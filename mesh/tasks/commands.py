@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from mesh.tasks.body import Terms
 from mesh.wire.work_messages import Spec
@@ -49,12 +49,16 @@ class GetTask:
     timeout_s: float = 5.0
 
 
+LISTED: Final = 500
+"""Tasks that are listed where nobody says how many."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListTasks:
     """The newest tasks that this node votes on. Answer: `{"tasks": [JSON…], "counts": {…}, "local": in words}`."""
 
     command_id: int
-    count_max: int = 500
+    count_max: int = LISTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,10 @@ from mesh.core import effects as fx
 from mesh.errors import CommandRefused, ConfigError
 from mesh.node.commands import Command, Leave, Why
 from mesh.runtime import task_services
+from mesh.tasks.asking import LIST_MAX
 from mesh.tasks.body import Terms
 from mesh.tasks.commands import (
+    LISTED,
     Abandon,
     CancelTask,
     Follow,
@@ -227,6 +229,23 @@ async def test_tasks_are_listed_read_cancelled_and_retried(tmp_path: Path) -> No
             assert (await do(client.call, "cancel", id="t"))["state"] == "cancelled"
             assert await do(client.call, "retry", id="t") == {"id": "t~1", "retry_of": "t"}
     assert node.kinds() == ["ListTasks", "GetTask", "CancelTask", "RetryTask"]
+
+
+async def test_no_more_tasks_are_listed_than_are_asked_for(tmp_path: Path) -> None:
+    node = ScriptedNode(answers)
+    async with serving(node, tmp_path):
+        with Client(tmp_path) as client:
+            given: dict[str, Any]
+            for given in ({}, {"limit": 0}, {"limit": LIST_MAX}):
+                await do(client.call, "tasks", **given)
+            for given in ({"limit": LIST_MAX + 1}, {"limit": -1}, {"limit": "all"}):
+                with pytest.raises(ConfigError, match="limit"):
+                    await do(client.call, "tasks", **given)
+    assert [command.count_max for command in node.commands if isinstance(command, ListTasks)] == [
+        LISTED,
+        0,
+        LIST_MAX,
+    ]
 
 
 async def test_why_of_no_member_is_why_of_a_task(tmp_path: Path) -> None:
