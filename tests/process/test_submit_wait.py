@@ -254,13 +254,13 @@ def test_waiting_goes_on_at_the_next_node_when_the_one_that_took_the_task_is_kil
     data = [word for node in nodes for word in ("--data", str(node.data))]
     client = start("submit", "--wait", "--id", "t", *data, "--", *command)
     assert first_line(client.stdout) == b"begun\n"
-    assert first_line(client.stderr) == b"on\n"
     asked.kill()
     assert client.wait(END_TIMEOUT_S) == 9
     assert read_all(client.stdout) == b"ended\n"
     said = read_all(client.stderr).decode().splitlines()
     lost = f"mesh: the node in {asked.data} was lost while task t was not finished"
-    assert said == [f"{lost}: going on with the one in {nodes[1].data}"]
+    # What the command says comes through either node: before the loss is told, or after.
+    assert sorted(said) == sorted(["on", f"{lost}: going on with the one in {nodes[1].data}"])
     task = nodes[1].call("task", id="t")
     assert [attempt["exit_code"] for attempt in task["attempts"]] == [9]
 
