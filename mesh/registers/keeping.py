@@ -42,7 +42,7 @@ class Keeping:
         now: float,
     ) -> None:
         """Begin a session with the latest roster that is known. O(records)."""
-        self._voter = voter
+        self._voter, self._expires = voter, expires
         self._seating = seating = Seating(own_id, roster)
         self._digests = digests = Digests(times.settle_s, voter)
         self.repair = self.repair_of(

@@ -5,17 +5,14 @@ Where too many have ended, the oldest go before that (`FINALS_MAX`); those are c
 
 from __future__ import annotations
 
-import random
-
 from mesh.core.ids import NodeId
 from mesh.registers.keeping import Keeping
 from mesh.registers.record import Record
-from mesh.registers.upkeep import RETAIN_S, Expires, UpkeepMove, UpkeepTimes
-from mesh.registers.voter import Forget, Voter
+from mesh.registers.upkeep import RETAIN_S, Expires, UpkeepMove
+from mesh.registers.voter import Forget
 from mesh.tasks.body import Terms, is_task_key
 from mesh.tasks.entry import head_of
 from mesh.wire.repair_messages import Purged, RepairMessage
-from mesh.wire.roster_messages import Roster
 
 assert Terms().retain_s == RETAIN_S
 
@@ -37,24 +34,8 @@ def expiring(unix_offset_s: float) -> Expires:
 class TaskKeeping(Keeping):
     """Keeping that counts what went before its time."""
 
-    def __init__(
-        self,
-        own_id: NodeId,
-        *,
-        voter: Voter,
-        roster: Roster | None,
-        times: UpkeepTimes,
-        expires: Expires,
-        rng: random.Random,
-        now: float,
-    ) -> None:
-        """Begin a session, as `Keeping` does."""
-        super().__init__(
-            own_id, voter=voter, roster=roster, times=times, expires=expires, rng=rng, now=now
-        )
-        self._expires = expires
-        self.purged_early = 0
-        """Tasks that this node, as their first voter, has purged before their time, to have room for later ones."""
+    purged_early: int = 0
+    """Tasks that this node, as their first voter, has purged before their time, to have room for later ones."""
 
     def handle(self, now: float, sender: NodeId, message: RepairMessage) -> list[UpkeepMove]:
         """Take a message of another voter; return what is to be done."""
