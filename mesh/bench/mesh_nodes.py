@@ -18,6 +18,9 @@ from mesh.fleet.fleet import Fleet, NodeProcess
 from mesh.version import __version__
 
 EVENTS_MAX: Final = 1_000
+GATHER_S: Final = 0.1
+"""Events bear the time at which they happened: told together, they do not disturb what they tell of."""
+
 LAST_LINES: Final = 3
 _CONNECT_S: Final = 60.0
 _POLL_S: Final = 0.02
@@ -85,7 +88,8 @@ class MeshNodes(Contestant):
         while not has_answered and time.monotonic() < deadline:
             try:
                 with node.client() as client:
-                    for event in client.stream("events", follow=True, last=EVENTS_MAX):
+                    asked = {"follow": True, "last": EVENTS_MAX, "gather_s": GATHER_S}
+                    for event in client.stream("events", **asked):
                         has_answered = True
                         sighting = sighting_of(event)
                         if sighting is not None and node.outer_pid == pid:

@@ -6,6 +6,7 @@ so (`has_lagged`) and costs no more memory, and the node never waits for it.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -24,32 +25,42 @@ EventJson: TypeAlias = dict[str, Any]
 
 
 class Follower:
-    """Events from the moment it began to follow. One reader at a time."""
+    """Events from the moment it began to follow, each at once or gathered for `gather_s`. One reader at a time.
 
-    def __init__(self, events_max: int) -> None:
+    Whoever measures what events tell of gathers: to be woken by each would disturb what is measured.
+    """
+
+    def __init__(self, events_max: int, gather_s: float = 0.0) -> None:
         self.has_lagged = False
         self._events: deque[EventJson] = deque()
         self._max = events_max
-        self._arrived = trio.Event()
+        self._gather_s = gather_s
+        self._due = math.inf  # when the oldest of them is to be taken
+        self._waiting: trio.CancelScope | None = None
 
     def add(self, item: EventJson) -> None:
         """Take one more event; when the queue is full the oldest goes, and `has_lagged` stays true."""
         if len(self._events) >= self._max:
             self._events.popleft()
             self.has_lagged = True
+        if not self._events:
+            self._due = trio.current_time() + self._gather_s
+            if self._waiting is not None:
+                self._waiting.deadline = self._due
         self._events.append(item)
-        self._arrived.set()
 
     def take(self) -> list[EventJson]:
         """Return what has come since the last call, oldest first."""
         taken = list(self._events)
         self._events.clear()
-        self._arrived = trio.Event()
+        self._due = math.inf
         return taken
 
     async def wait(self) -> None:
-        """Return when there is something to take."""
-        await self._arrived.wait()
+        """Return when there is something to take, and it has been gathered for long enough."""
+        with trio.CancelScope(deadline=self._due) as self._waiting:
+            await trio.sleep_forever()
+        self._waiting = None
 
 
 class EventLog:
@@ -75,9 +86,9 @@ class EventLog:
         return list(self._ring)[-count:] if count > 0 else []
 
     @contextmanager
-    def follow(self, events_max: int) -> Iterator[Follower]:
+    def follow(self, events_max: int, gather_s: float = 0.0) -> Iterator[Follower]:
         """Follow from now on, for as long as the context is open."""
-        follower = Follower(events_max)
+        follower = Follower(events_max, gather_s)
         self._followers.add(follower)
         try:
             yield follower

@@ -24,6 +24,7 @@ from mesh.runtime.task_services import TakeWatch, TaskServices
 VIEW_INTERVAL_S_MIN: Final = 0.2
 VIEW_INTERVAL_S_MAX: Final = 3_600.0
 VIEW_EVENTS_MAX: Final = 500
+EVENTS_GATHER_S_MAX: Final = 10.0
 
 
 class Services:
@@ -105,7 +106,8 @@ class Services:
     async def _on_events(self, request: Request, client: ControlClient) -> None:
         last = int(number(request, "last", EVENTS_MAX, (0, EVENTS_MAX)))
         is_following = flag(request, "follow")
-        with client.streaming(), self._log.follow(FOLLOWER_EVENTS_MAX) as follower:
+        gather_s = number(request, "gather_s", 0.0, (0.0, EVENTS_GATHER_S_MAX))
+        with client.streaming(), self._log.follow(FOLLOWER_EVENTS_MAX, gather_s) as follower:
             for event in self._log.last(last):
                 await client.item(event)
             while is_following:

@@ -6,6 +6,8 @@ import os
 import time
 
 import pytest
+import trio
+from trio.testing import MockClock
 
 from mesh.core.events import Event, EventKind
 from mesh.runtime.clock import system_clock
@@ -105,7 +107,7 @@ def test_the_log_keeps_the_latest_events_with_time_and_observer() -> None:
     assert log.last(0) == []
 
 
-def test_a_follower_that_falls_behind_is_bounded_and_knows_it() -> None:
+async def test_a_follower_that_falls_behind_is_bounded_and_knows_it() -> None:
     log = EventLog(lambda: "me")
     with log.follow(events_max=3) as follower:
         for number in range(3):
@@ -116,6 +118,36 @@ def test_a_follower_that_falls_behind_is_bounded_and_knows_it() -> None:
         assert [event["detail"] for event in follower.take()] == ["1", "2", "3"]
     log.publish(Event(kind=EventKind.WARN))
     assert follower.take() == []
+
+
+async def test_a_follower_that_gathers_is_woken_once_for_all(autojump_clock: MockClock) -> None:
+    log = EventLog(lambda: "me")
+    with log.follow(10) as at_once, log.follow(10, gather_s=0.5) as gathering:
+        for detail in ("first", "second"):
+            log.publish(Event(kind=EventKind.WARN, detail=detail))
+        begun_at = trio.current_time()
+        await at_once.wait()
+        assert trio.current_time() == begun_at
+        assert len(at_once.take()) == 2
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(gathering.wait)
+            await trio.sleep(0.25)
+            log.publish(Event(kind=EventKind.WARN, detail="third"))
+        assert trio.current_time() == pytest.approx(begun_at + 0.5)
+        assert [event["detail"] for event in gathering.take()] == ["first", "second", "third"]
+
+
+async def test_a_follower_waits_until_there_is_something(autojump_clock: MockClock) -> None:
+    log = EventLog(lambda: "me")
+    with log.follow(10, gather_s=0.5) as follower:
+        for _ in range(2):  # what was taken wakes nobody again
+            begun_at = trio.current_time()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(follower.wait)
+                await trio.sleep(3)
+                log.publish(Event(kind=EventKind.WARN))
+            assert trio.current_time() == pytest.approx(begun_at + 3.5)
+            assert len(follower.take()) == 1
 
 
 def test_an_event_has_the_keys_that_programs_rely_on() -> None:
