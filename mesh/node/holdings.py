@@ -76,7 +76,7 @@ class Holdings:
         self._is_muted = bool(self._numbers.get(MUTED))
         self._now = float("-inf")
         self._note_at: float | None = None
-        self._due: float | None = None  # when something is due, while `_is_due_known`
+        self._due: float | None = None  # when the tasks have something due, while `_is_due_known`
         self._is_due_known = False
         self._has_noted = False
 
@@ -134,7 +134,9 @@ class Holdings:
         """Return when `handle_timeout` has something to do, or None."""
         # Asked after every input of the node, most of which are none of ours.
         if not self._is_due_known:
-            self._due, self._is_due_known = self._next_due(), True
+            self._due, self._is_due_known = self._tasks.next_timeout(), True
+        if self._due is None or (self._note_at is not None and self._note_at < self._due):
+            return self._note_at
         return self._due
 
     def take_watch(self, watcher_id: int) -> tuple[list[tuple[int, bytes]], dict[str, Any] | None]:
@@ -206,10 +208,6 @@ class Holdings:
 
     def check_invariants(self) -> None:
         """Raise AssertionError if the machines contradict themselves or each other. O(tasks)."""
-        assert not self._is_due_known or self._due == self._next_due(), self._due
+        assert not self._is_due_known or self._due == self._tasks.next_timeout(), self._due
         if not self._is_muted:
             self._tasks.check_invariants(self._now)
-
-    def _next_due(self) -> float | None:
-        dues = (self._note_at, self._tasks.next_timeout())
-        return min((due for due in dues if due is not None), default=None)

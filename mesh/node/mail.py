@@ -56,8 +56,11 @@ class Mail:
         if packet.sender == mine.node_id:
             self.counters["dropped_own"] += 1
             return None
-        placed = tuple(m for m in packet.messages if type(m) in DATAGRAMS)
-        self.counters["dropped_misplaced"] += len(packet.messages) - len(placed)
+        placed = tuple([m for m in packet.messages if type(m) in DATAGRAMS])
+        misplaced = len(packet.messages) - len(placed)
+        if not misplaced:
+            return packet if placed else None
+        self.counters["dropped_misplaced"] += misplaced
         return replace(packet, messages=placed) if placed else None
 
     def open_request(self, data: bytes) -> Packet | Refused | None:

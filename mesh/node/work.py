@@ -83,7 +83,8 @@ class Work(Holdings):
             # Whoever founded a mesh and ended before its first roster was kept: nothing was ever voted on.
             self._desk.carry_out(now, self._succession.found(now))
         # Whatever an earlier session left was cleared away before this one began, or its leases were waited for.
-        outputs = self._deliver(now, self._tasks.end(now, config.node_id, config.boot - 1))
+        steps = self._tasks.end(now, config.node_id, config.boot - 1)
+        outputs = self._deliver(now, steps + self._tasks.settle(now))
         if config.meta.slots > LEASES_MAX:
             outputs.append(_too_many_slots(config.meta.slots))
         return [*outputs, _warning()] if self._is_muted else outputs
@@ -148,11 +149,13 @@ class Work(Holdings):
         if self._note_at is None:
             pause_s = self._config.pace.stand_s / NOTES_A_STAND if self._has_noted else 0.0
             self._note_at = now + pause_s
-        return self._deliver(now, self._tasks.handle_member(now, node_id))
+        steps = self._tasks.handle_member(now, node_id)
+        return self._deliver(now, steps) if self._tasks.is_steward else []
 
     def end(self, now: float, node_id: NodeId, boot: int) -> list[Outgoing]:
         """Take the proof that a session of another node runs nothing any more."""
-        return self._deliver(now, self._tasks.end(now, node_id, boot))
+        steps = self._tasks.end(now, node_id, boot)
+        return self._deliver(now, steps) if self._tasks.is_steward else []
 
     def drain(self, now: float, until: float) -> list[Outgoing]:
         """Take no more work; what runs may go on until then, is stopped after that, and released for others to run.

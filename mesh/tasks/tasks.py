@@ -135,6 +135,11 @@ class Tasks:
 
         self._steward.adopt(now, kept)
 
+    @property
+    def is_steward(self) -> bool:
+        """Say whether this node votes on tasks that are not over: else who comes and goes moves nothing here."""
+        return len(self._steward) > 0
+
     # What happens.
 
     def handle_message(self, now: float, sender: NodeId, *messages: object) -> list[Outgoing]:
@@ -161,12 +166,14 @@ class Tasks:
             self._steward.handle_member_down(now, node_id)
         else:
             self._steward.handle_member_up(node_id)
-        return self._carry_out(now, [])
+        return self._carry_out(now, []) if self.is_steward else []
 
     def end(self, now: float, node_id: NodeId, boot: int) -> list[Outgoing]:
         """Take the proof that a session of another node runs nothing any more: its leases are over at once."""
         self._desk.end(now, node_id, boot)
         keys = self._steward.end(now, node_id, boot)
+        if not self.is_steward:
+            return []
         return self._carry_out(now, [e for key in keys for e in lost(self._desk.voter.record(key))])
 
     def adopt(self, now: float, roster: Roster) -> list[Outgoing]:
@@ -178,6 +185,10 @@ class Tasks:
     def committed(self, now: float, number: int) -> list[Outgoing]:
         """Take that a `Commit` and all before it are durable."""
         self._desk.committed(now, number)
+        return self._carry_out(now, [])
+
+    def settle(self, now: float) -> list[Outgoing]:
+        """Return what is to be done for what the desk was told elsewhere."""
         return self._carry_out(now, [])
 
     def handle_timeout(self, now: float) -> list[Outgoing]:
