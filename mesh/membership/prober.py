@@ -31,7 +31,7 @@ from mesh.membership.identity import Identity
 from mesh.membership.member import Member
 from mesh.membership.outbox import Outbox
 from mesh.membership.profile import SwimConfig
-from mesh.membership.round_trip import RoundTrip
+from mesh.core.round_trip import RoundTrip
 from mesh.membership.table import MemberTable
 from mesh.membership.turns import Turns
 from mesh.wire.records import State

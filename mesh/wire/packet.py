@@ -18,6 +18,7 @@ import msgpack
 from mesh.core.ids import MeshId, NodeId
 from mesh.errors import DecodeError, LocalProtocolError, VersionError
 from mesh.wire import (
+    contest_messages,
     parcel_messages,
     register_messages,
     repair_messages,
@@ -55,6 +56,7 @@ _BY_CODE: Final = {
     **task_messages.SCHEMAS,
     **parcel_messages.SCHEMAS,
     **repair_messages.SCHEMAS,
+    **contest_messages.SCHEMAS,
 }
 _BY_TYPE: Final = {kind: (code, field) for code, (kind, field) in _BY_CODE.items()}
 

@@ -240,23 +240,22 @@ def _unpack_watch_seconds(raw: Any) -> int:  # noqa: ANN401 - comes from msgpack
 
 _watch_seconds: Final = s.Field(int, _unpack_watch_seconds)
 
+offer_form: Final = s.keyword_struct(
+    Offer,
+    ("task_id", task_id_form),
+    ("ballot", ballot_form),
+    ("seq", seq_form),
+    ("attempt", attempt_form),
+    ("cause", r.enum_of(AttemptCause)),
+    ("pool", tag_form),
+    ("node_class", tag_form),
+    ("labels", labels_form),
+    ("needs", needs_form),
+    ("has_more", s.flag),
+)
+
 SCHEMAS: dict[int, tuple[type, s.Field]] = {
-    80: (
-        Offer,
-        s.keyword_struct(
-            Offer,
-            ("task_id", task_id_form),
-            ("ballot", ballot_form),
-            ("seq", seq_form),
-            ("attempt", attempt_form),
-            ("cause", r.enum_of(AttemptCause)),
-            ("pool", tag_form),
-            ("node_class", tag_form),
-            ("labels", labels_form),
-            ("needs", needs_form),
-            ("has_more", s.flag),
-        ),
-    ),
+    80: (Offer, offer_form),
     81: (
         OfferAnswer,
         s.struct(

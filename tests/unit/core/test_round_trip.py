@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.membership.round_trip import RoundTrip
+from mesh.core.round_trip import RoundTrip
 
 
 def test_first_round_trip_allows_for_three_times_as_long() -> None:

@@ -1,0 +1,130 @@
+"""The messages of a contest: who is called, who bids, who has it.
+
+    voter ──Call──► those called         the task, how long a rank waits, and what the voter knows of each of them
+    bidder ──Bid──► the others called, and the voter      'I claim it now, and this is how fit I am'
+    winner ──Settled──► the same         'a majority granted it to me': who waits on forgets it
+
+Each may be lost, doubled or late. None of them decides anything: the register does, and whoever missed a word
+claims what is somebody's, and is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mesh.core.ids import NodeId
+from mesh.wire import records as r
+from mesh.wire import schema as s
+from mesh.wire.task_messages import Offer, attempt_form, offer_form, task_id_form
+
+CALLED_MAX: Final = 32
+"""Members that one call names: a larger mesh is called in rounds."""
+
+SCORE_MAX: Final = 65_535
+"""A fitness of 1; 0 is one of 0."""
+
+PARTS_MAX: Final = 16
+ROUND_MAX: Final = 255
+WINDOW_US_MAX: Final = 60_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """One of those called, as the caller knows it: free slots, load (hundredths), and how old that is (tenths of a second)."""
+
+    node_id: NodeId
+    free_slots: int
+    load_pct: int
+    age_ds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """'Who takes this task?' `offer` says all that an offer says; `round` counts the calls of one contest from 0.
+
+    `window_us`: the c of the waiting rule, in microseconds; `patience_us`: so long after a bid there is a grant.
+    """
+
+    offer: Offer
+    round: int
+    window_us: int
+    patience_us: int
+    called: tuple[Called, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bid:
+    """'I claim this attempt now.' `score` of 0 to SCORE_MAX; `parts` says how it came about, 0 to 255 each, by name."""
+
+    task_id: str
+    attempt: int
+    round: int
+    score: int
+    parts: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """'A majority granted this attempt to me.' From whoever won, to those who bid or would have."""
+
+    task_id: str
+    attempt: int
+
+
+def _bounded(unit: str, least: int, most: int) -> s.Field:
+    def unpack(raw: Any) -> int:  # noqa: ANN401 - comes from msgpack
+        if type(raw) is not int or not least <= raw <= most:
+            s.refuse(f"{unit} from {least} to {most}", raw)
+        return raw
+
+    return s.Field(int, unpack)
+
+
+def _some_called() -> s.Field:
+    called = s.struct(
+        Called,
+        ("node_id", s.nonzero(64)),
+        ("free_slots", s.uint(16)),
+        ("load_pct", s.uint(8)),
+        ("age_ds", s.uint(16)),
+    )
+    pack, unpack_all = s.many(called, CALLED_MAX)
+
+    def unpack(raw: Any) -> tuple[Called, ...]:  # noqa: ANN401 - comes from msgpack
+        found: tuple[Called, ...] = unpack_all(raw)
+        if not found or len({one.node_id for one in found}) < len(found):
+            s.refuse(f"1 to {CALLED_MAX} members, each once", raw)
+        return found
+
+    return s.Field(pack, unpack)
+
+
+_round: Final = s.uint(8)
+_score: Final = s.uint(16)
+
+SCHEMAS: Final[dict[int, tuple[type, s.Field]]] = {
+    104: (
+        Call,
+        s.struct(
+            Call,
+            ("offer", offer_form),
+            ("round", _round),
+            ("window_us", _bounded("microseconds", 1, WINDOW_US_MAX)),
+            ("patience_us", _bounded("microseconds", 1, WINDOW_US_MAX)),
+            ("called", _some_called()),
+        ),
+    ),
+    105: (
+        Bid,
+        s.struct(
+            Bid,
+            ("task_id", task_id_form),
+            ("attempt", attempt_form),
+            ("round", _round),
+            ("score", _score),
+            ("parts", s.pairs(r.word, s.uint(8), PARTS_MAX)),
+        ),
+    ),
+    106: (Settled, s.struct(Settled, ("task_id", task_id_form), ("attempt", attempt_form))),
+}
