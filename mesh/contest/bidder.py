@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from mesh.contest.rank import bucket
 from mesh.core.ageing import take_aged
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
@@ -29,7 +30,6 @@ from mesh.wire.contest_messages import SCORE_MAX, Bid, Call, Settled
 CALLS_MAX: Final = 4_096
 """Contests that a member takes part in at once; with so many, a further call is not heard."""
 
-BUCKETS: Final = 8
 HEARD_S: Final = 2.0
 HEARD_MAX: Final = 1_024
 """Bids and grants that came before their call are remembered for so long, and so many of them."""
@@ -37,7 +37,7 @@ HEARD_MAX: Final = 1_024
 
 def level(score: int) -> int:
     """Return the bucket of a score on the wire, 0 to 7: within one, whoever speaks first is as good as any."""
-    return score * BUCKETS // (SCORE_MAX + 1)
+    return bucket(score / SCORE_MAX)
 
 
 class Standing(Enum):

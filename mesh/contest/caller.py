@@ -27,6 +27,9 @@ from mesh.wire.task_messages import Decline, Offer
 RINGS: Final = (4, 4)
 """So many are called first, and next; after that as many as one call names."""
 
+LAST: Final = 1 - 2.0**-32
+"""The latest lot that anybody may draw."""
+
 PATIENCE_S_MIN: Final = 0.005
 PATIENCE_S_MAX: Final = 10.0
 PATIENCE_SHARE: Final = 1.5
@@ -235,7 +238,7 @@ class Caller:
         story.called += [(one.called.node_id, one.fitness) for one in ring]
         contest.open = {one.called.node_id for one in ring}
         # The last of them has spoken by then, and whoever spoke has its grant.
-        contest.until = now + wait_s(story.window_s, len(ring), 1.0) + self.patience_s
+        contest.until = now + wait_s(story.window_s, len(ring), LAST) + self.patience_s
         if story.rounds == 1:
             contest.first_until = contest.until
         self._timers.set(key, contest.until)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from mesh.core.address import Address
 from mesh.core.ids import NO_NODE, NodeId
-from mesh.membership.identity import INCARNATION_MAX
 from mesh.core.round_trip import RoundTrip
+from mesh.membership.identity import INCARNATION_MAX
 from mesh.wire.records import Card, Cause, Rank, Standing, State, Vitals
 from mesh.wire.swim_messages import Dead, Forget
 

@@ -24,6 +24,7 @@ from typing import Final
 from mesh.core.address import Address
 from mesh.core.events import EvidenceKind as Kind
 from mesh.core.ids import NodeId, low32
+from mesh.core.round_trip import RoundTrip
 from mesh.core.timers import Timers
 from mesh.membership.awareness import Awareness
 from mesh.membership.clues import Clue, clue
@@ -31,7 +32,6 @@ from mesh.membership.identity import Identity
 from mesh.membership.member import Member
 from mesh.membership.outbox import Outbox
 from mesh.membership.profile import SwimConfig
-from mesh.core.round_trip import RoundTrip
 from mesh.membership.table import MemberTable
 from mesh.membership.turns import Turns
 from mesh.wire.records import State

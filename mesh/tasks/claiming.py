@@ -202,13 +202,14 @@ class Claiming(Runs):
 
     # Offers.
 
-    def _on_offer(self, now: float, sender: NodeId, offer: Offer) -> list[Step]:
+    def decline(self, sender: NodeId, offer: Offer) -> list[Step]:
+        """Return the answer to an offer that makes no claim: why not, or that one is made already; none: it would."""
         key = task_key(offer.task_id)
         run = self._runs.get(key)
+        decline = Decline.NONE
         if run is not None:
             if run.stage is Stage.CLAIMING:
                 run.senders[sender] = offer.attempt
-                decline = Decline.NONE
             elif run.stage is Stage.SETTLING and (offer.ballot, offer.seq) == (run.token, run.seq):
                 # What came of it is known there before it is here: it is nobody's any more.
                 decline = self._judge(sender, key, offer) or Decline.BUSY
@@ -217,11 +218,16 @@ class Claiming(Runs):
                 decline = Decline.TAKEN if is_sure else Decline.UNSURE
         else:
             decline = self._judge(sender, key, offer)
-        if run is not None or decline is not Decline.NONE:
-            answer = self._answer(sender, offer.task_id, offer.attempt, decline)
-            if decline is Decline.BUSY:
-                self._intake.note(sender)
-            return [answer]
+        if run is None and decline is Decline.NONE:
+            return []
+        if decline is Decline.BUSY:
+            self._intake.note(sender)
+        return [self._answer(sender, offer.task_id, offer.attempt, decline)]
+
+    def _on_offer(self, now: float, sender: NodeId, offer: Offer) -> list[Step]:
+        declined = self.decline(sender, offer)
+        if declined:
+            return declined
         card = self._card()
         self._last_claim_at = max(now + self._unix_offset_s, self._last_claim_at + CLAIM_STEP_S)
         owner = Owner(card.node_id, card.boot)

@@ -24,6 +24,12 @@ class TasksConfig:
     stagger_s: float = 1.0
     """So much later than the voter before it a voter sees to a task."""
 
+    grant_s: float = 0.05
+    """So long after a bid its grant is waited for, until one was seen; from then on as long as they take."""
+
+    contest_s_max: float = 10.0
+    """A contest that is not over by then is given up."""
+
     taken_pause_s: float = 0.25
     """After a word that a task is somebody's, though not by what is kept here, it is offered again; then after twice as long each time.
 

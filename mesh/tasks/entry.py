@@ -61,6 +61,9 @@ class Entry(Queued):
     was_begun: bool = False
     """Somebody had it and could not finish, which was not its fault: it goes before those that nobody had."""
 
+    is_contested: bool = False
+    """It is called out among several: its home would not have it, or its queue wants that."""
+
     lost_at: float | None = None
     """When its owner was seen to run it no more; its lease may have been renewed since."""
 

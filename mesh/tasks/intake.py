@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mesh.contest.estimate import wants_of
 from mesh.core.effects import Emit
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import NodeId
 from mesh.core.rest import Rest
-from mesh.placement.live_view import Wants, suits
+from mesh.placement.live_view import suits
 from mesh.registers.record import Record
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
@@ -55,14 +56,9 @@ class Intake:
         if is_later and known.value is not None and known.value.standing is Standing.LEASED:
             # Of an end that is known here a majority may know nothing yet: a claim finds it, and writes it back.
             return Decline.TAKEN
-        wants = Wants(
-            key="",
-            pool=offer.pool,
-            node_class=offer.node_class,
-            labels=offer.labels,
-            needs=offer.needs,
-        )
-        if not suits(self._card().meta, wants) or not self._slots.can_ever_run(offer.needs):
+        if not suits(self._card().meta, wants_of(offer)) or not self._slots.can_ever_run(
+            offer.needs
+        ):
             return Decline.UNFIT
         can_now = self._slots.can_run_now(offer.needs, sender)
         return Decline.NONE if can_now else Decline.BUSY

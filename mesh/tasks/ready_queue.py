@@ -184,6 +184,18 @@ class ReadyQueue:
                 found.append(self._ask(lane, task, able[(lane.turn - 1) % len(able)]))
         return found
 
+    def able(self, lane: Lane, wants: Wants, first: LiveMember) -> list[LiveMember]:
+        """Return who may have a slot for a task of this lane, with the slots that are known here. O(n log n).
+
+        `first` is among them: a slot of it is counted as asked for already.
+        """
+        members = self._view.candidates(wants)
+        return [
+            replace(one, free_slots=max(1, self._room(one)))
+            for one in members
+            if one is first or self._has_room(lane, one)
+        ]
+
     def end_offer(self, lane: Lane, node_id: NodeId, *, is_claimed: bool = False) -> None:
         """Note that nobody waits any more for this member's word about a task of this lane. O(lanes).
 

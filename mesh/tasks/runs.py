@@ -43,6 +43,23 @@ class Runs:
         run = self._runs.get(key)
         return run is not None and run.is_frozen and run.stage in {Stage.RUNNING, Stage.DOOMED}
 
+    def is_claiming(self, task_id: str) -> bool:
+        """Say whether this node has asked for a task, and waits for the answer."""
+        run = self._runs.get(task_key(task_id))
+        return run is not None and run.stage is Stage.CLAIMING
+
+    def holds(self, task_id: str) -> bool:
+        """Say whether an attempt of a task was granted to this node, and is not settled yet."""
+        run = self._runs.get(task_key(task_id))
+        return run is not None and run.stage is not Stage.CLAIMING
+
+    def claim_of(self, run_id: int) -> tuple[str, int] | None:
+        """Return the task, and the attempt of it, that is claimed under this number; None: none is."""
+        run = self._runs.get(self._keys.get(run_id, b""))
+        if run is None or run.stage is not Stage.CLAIMING:
+            return None
+        return run.task_id, run.claim.lost_attempt + 1
+
     # Inside.
 
     def _begin(self, now: float, offer: Offer, claim: Claim) -> Run:

@@ -36,13 +36,17 @@ from dataclasses import replace
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
 from mesh.placement.live_view import LiveMember, LiveView, Wants
+from mesh.queues.settings import Strategy, StrategyOf
 from mesh.registers.record import Record
 from mesh.tasks.body import Head, is_task_key, task_key
+from mesh.tasks.calling import Calling
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
 from mesh.tasks.entry import Entry, KeptTask, Loss, Phase, head_of, in_order_of_making
+from mesh.tasks.offers import Heard, Offers
 from mesh.tasks.ready_queue import Lane, LaneKey, ReadyQueue
 from mesh.tasks.seats import Seats
+from mesh.wire.contest_messages import Bid
 from mesh.wire.register_messages import Owner, Standing
 from mesh.wire.task_messages import (
     AttemptCause,
@@ -66,6 +70,8 @@ class Steward:
         rng: random.Random,
         unix_offset_s: float,
         config: TasksConfig,
+        calling: Calling,
+        strategy_of: StrategyOf,
     ) -> None:
         """Begin with nothing; `adopt` takes what the voter holds already."""
         self._desk = desk
@@ -76,22 +82,24 @@ class Steward:
         self._tasks: dict[bytes, Entry] = {}
         self._timers: Timers[bytes] = Timers()
         self._owned: dict[NodeId, dict[bytes, None]] = {}
-        self._offered: dict[NodeId, dict[bytes, None]] = {}
-        """What each member is being asked to run."""
+        self._offers = Offers(self._queue, calling, config)
+        self._strategy_of = strategy_of
+        self._pending: list[Step] = []
+        """What is to be said with the next offers: to whom the creations named that are durable here, and calls."""
 
-        self._named: list[Step] = []
-        """Whom the creations named that are durable here."""
-
-        self.name_home = self._queue.name_home
         self._ended: dict[NodeId, int] = {}
         """The latest session of each node that is proved to be over."""
 
-        self._now = float(
-            "-inf"
-        )  # as it was heard last: nothing that lasts until a time is over sooner
+        # As it was heard last: nothing that lasts until a time is over sooner.
+        self._now = float("-inf")
 
     def __len__(self) -> int:
         return len(self._tasks)
+
+    def name_home(self, head: Head) -> LiveMember | None:
+        """Return whom the write that creates a task may name its owner; see `ReadyQueue`. None: its queue wants no home."""
+        is_by_home = self._strategy_of(head.queue) is Strategy.RENDEZVOUS
+        return self._queue.name_home(head) if is_by_home else None
 
     # What changes a task.
 
@@ -104,7 +112,7 @@ class Steward:
             return  # a promise alone: nobody has it yet
         if entry is not None:
             self._forget(
-                key, entry, claimed_by=None if record.value is None else record.value.owner
+                now, key, entry, claimed_by=None if record.value is None else record.value.owner
             )
         value = record.value
         if value is not None and value.standing is not Standing.FINAL:
@@ -120,13 +128,14 @@ class Steward:
         lane = self._queue.enter(self._lane_key(key, head, place))
         entry = Entry(key, lane, record.ballot, record.seq, value.owner, head.attempt + 1)
         entry.was_begun = value.owner is not None or head.cause is AttemptCause.RELEASED
+        entry.is_contested = entry.was_begun
         self._tasks[key] = entry
         if value.owner is not None:
             self._owned.setdefault(value.owner.node_id, {})[key] = None
             if record.is_named and not self._is_over(value.owner):
                 self._await_named(now, key, entry)
                 if is_new and not lane.key.ahead:
-                    self._named.append((value.owner.node_id, Named(record.ballot, value)))
+                    self._pending.append((value.owner.node_id, Named(record.ballot, value)))
             else:
                 self._watch(now, key, entry)
         else:
@@ -151,7 +160,7 @@ class Steward:
         """
         before = dict(self._tasks)
         for key, entry in before.items():
-            self._forget(key, entry)
+            self._forget(now, key, entry)
         for key, record, head in in_order_of_making(self._desk.voter) if kept is None else kept:
             if record.value is not None and record.value.standing is not Standing.FINAL:
                 self._begin(now, key, record, head)
@@ -167,33 +176,26 @@ class Steward:
             return
         key = task_key(message.task_id)
         entry = self._tasks.get(key)
-        if entry is None or entry.asked != sender or entry.attempt != message.attempt:
-            owner = None if entry is None else entry.owner
-            if owner is not None and owner.node_id == sender:  # who was named, or still has it
-                if entry is not None and message.decline in {Decline.UNFIT, Decline.UNSURE}:
-                    self._queue.note_answer(entry.lane, sender, message.decline, message.free_slots)
-                    return
-                is_noted = None if message.free_slots else True
-                self._queue.note_free(sender, message.free_slots, is_noted=is_noted)
-            return  # else a late word: its next one is of more use
-        if message.decline is Decline.NONE:
-            self._queue.note_answer(
-                entry.lane, sender, message.decline, message.free_slots, had_more=entry.had_more
-            )
+        if entry is None:
+            return
+        if not self._offers.is_awaited(key, entry, sender, message.attempt):
+            self._offers.hear_owner(entry, sender, message)
+            return
+        heard, steps = self._offers.hear(now, key, entry, sender, message)
+        self._pending += steps
+        if heard is Heard.CLAIMS:
             self._timers.set(key, now + self._config.claim_timeout_s)
-        elif message.decline in {Decline.TAKEN, Decline.OVER}:
-            # Whoever found it over has written that back, to this voter too: its word alone ends nothing here.
-            is_over = message.decline is Decline.OVER
-            pause_s = self._config.taken_pause_s * 2.0 ** min(entry.pauses, 16)
-            pause_s_max = self._config.taken_pause_s_max
-            entry.pauses += 1
-            self._end_offer(key, entry)
-            self._wait(
-                now, key, entry, now + (pause_s_max if is_over else min(pause_s, pause_s_max))
-            )
-        else:
-            self._queue.note_answer(entry.lane, sender, message.decline, message.free_slots)
+        elif heard is Heard.DECLINED:
+            entry.is_contested = True  # its home would not have it
             self._wait_on(now, key, entry)
+        elif heard is not Heard.NOTHING:
+            self._offers.end(now, key, entry)
+            self._wait(now, key, entry, now + self._offers.pause_s(entry, heard))
+        self._give_up(now)
+
+    def handle_bid(self, now: float, sender: NodeId, bid: Bid) -> None:
+        """Take a bid in a contest of this voter's."""
+        self._offers.handle_bid(now, task_key(bid.task_id), sender, bid)
 
     def handle_member_up(self, node_id: NodeId) -> None:
         """Note what a member's vitals say of its slots; the view knows already. O(lanes)."""
@@ -203,7 +205,10 @@ class Steward:
 
     def handle_member_down(self, now: float, node_id: NodeId) -> None:
         """Ask a member no more that seems gone, and wait for it no longer. The view knows already. O(lanes + offers)."""
-        for key in list(self._offered.get(node_id, ())):
+        self._pending += self._offers.handle_member_down(now, node_id)
+        self._give_up(now)
+        for key in self._offers.of_member(node_id):
+            self._tasks[key].is_contested = True  # its home is gone
             self._wait_on(now, key, self._tasks[key])
         self._queue.drop_member(now, node_id)
 
@@ -211,7 +216,7 @@ class Steward:
 
     def offer_ready(self, now: float) -> list[Step]:
         """Offer whatever may find a slot."""
-        steps, self._named = self._named, []
+        steps, self._pending = self._pending, []
         self._now = now
         while True:
             picked = self._queue.take_offer(now, self._wants)
@@ -231,15 +236,21 @@ class Steward:
                 self._watch(now, key, entry)
             elif entry.asked is not None:
                 self._queue.note_answer(entry.lane, entry.asked, Decline.BUSY, 0)
+                entry.is_contested = True  # its home says nothing
                 self._wait_on(now, key, entry)
-        steps: list[Step] = []
+        steps = self._offers.handle_timeout(now)
+        self._give_up(now)
         for task, member in self._queue.take_retries(now, self._wants):
             steps += self._offer(now, task, member)
         return steps
 
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` has something to do."""
-        dues = (self._timers.next_deadline(), self._queue.next_timeout())
+        dues = (
+            self._timers.next_deadline(),
+            self._queue.next_timeout(),
+            self._offers.next_timeout(),
+        )
         return min((due for due in dues if due is not None), default=None)
 
     def waits_for(self, key: bytes) -> str:
@@ -278,7 +289,7 @@ class Steward:
                 assert key in self._owned[entry.owner.node_id], key
         assert len(self._timers) <= len(self._tasks)
         asked = {key: entry.asked for key, entry in self._tasks.items() if entry.asked is not None}
-        assert asked == {key: to for to, keys in self._offered.items() for key in keys}
+        self._offers.check_invariants(asked)
         self._queue.check_invariants(lanes, waiting)
         owned = sum(len(keys) for keys in self._owned.values())
         assert owned == sum(entry.owner is not None for entry in self._tasks.values())
@@ -287,18 +298,16 @@ class Steward:
 
     def _offer(self, now: float, key: bytes, member: LiveMember) -> list[Step]:
         entry, record = self._tasks[key], self._desk.voter.record(key)
-        entry.phase, entry.asked = Phase.ASKED, member.node_id
-        self._offered.setdefault(member.node_id, {})[key] = None
+        self._offers.begin(key, entry, member)
         head = head_of(record)
         if head is None or (record.ballot, record.seq) != (entry.ballot, entry.seq):
-            self._end_offer(key, entry)  # something newer is on its way to the disk
+            self._offers.end(now, key, entry)  # something newer is on its way to the disk
             self._wait(now, key, entry, now + self._config.offer_timeout_s)
             return []
         if entry.owner is not None and self._desk.voter.remaining_s(now, key) is not None:
-            self._end_offer(key, entry)  # it was renewed after all
+            self._offers.end(now, key, entry)  # it was renewed after all
             self._watch(now, key, entry)
             return []
-        self._timers.set(key, now + self._config.offer_timeout_s)
         entry.had_more = bool(entry.lane.waiting)
         offer = Offer(
             task_id=head.task_id,
@@ -312,7 +321,20 @@ class Steward:
             needs=head.needs,
             has_more=entry.had_more,
         )
-        return [(member.node_id, offer)]
+        if self._strategy_of(entry.lane.key.queue) is Strategy.CONTEST:
+            entry.is_contested = True
+        steps, until = self._offers.ask(now, key, entry, offer, member)
+        self._timers.set(key, until)
+        self._give_up(now)
+        return steps
+
+    def _give_up(self, now: float) -> None:
+        """Let tasks wait on that nobody of those called would have."""
+        for key in self._offers.take_given_up():
+            entry = self._tasks.get(key)
+            if entry is not None and entry.asked is not None:
+                self._queue.note_answer(entry.lane, entry.asked, Decline.BUSY, 0)
+                self._wait_on(now, key, entry)
 
     def _is_over(self, owner: Owner) -> bool:
         return owner.boot <= self._ended.get(owner.node_id, 0)
@@ -363,23 +385,15 @@ class Steward:
     def _wait_on(self, now: float, key: bytes, entry: Entry) -> None:
         """Let a task that was declined wait in its old place."""
         self._queue.add(now, entry.lane, entry, is_first=True)
-        self._end_offer(key, entry)
+        self._offers.end(now, key, entry)
         entry.phase = Phase.QUEUED
         self._timers.cancel(key)
 
-    def _end_offer(self, key: bytes, entry: Entry, *, is_claimed: bool = False) -> None:
-        assert entry.asked is not None
-        asked, entry.asked = entry.asked, None
-        offered = self._offered[asked]
-        del offered[key]
-        if not offered:
-            del self._offered[asked]
-        self._queue.end_offer(entry.lane, asked, is_claimed=is_claimed)
-
-    def _forget(self, key: bytes, entry: Entry, claimed_by: Owner | None = None) -> None:
+    def _forget(
+        self, now: float, key: bytes, entry: Entry, claimed_by: Owner | None = None
+    ) -> None:
         if entry.asked is not None:
-            is_its = claimed_by is not None and claimed_by.node_id == entry.asked
-            self._end_offer(key, entry, is_claimed=is_its)
+            self._offers.end(now, key, entry, claimed_by)
         if entry.owner is not None:
             owned = self._owned[entry.owner.node_id]
             del owned[key]

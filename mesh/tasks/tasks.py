@@ -19,19 +19,23 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
+from mesh.contest.known import KnownOf, unknown
 from mesh.core.ids import NodeId, format_id
 from mesh.core.process import ProcessEvent
 from mesh.errors import LocalProtocolError
 from mesh.placement.live_view import LiveView
+from mesh.queues.settings import Strategy
 from mesh.registers.asker import Done
 from mesh.registers.desk import Desk
 from mesh.registers.leaseholder import Held
 from mesh.registers.outbox import Changed, Commit, Fenced, Message, Output, Post, Written
 from mesh.tasks.asking import ASK, Asking
 from mesh.tasks.body import DURATION_S_MAX, TIME_MAX, task_key
+from mesh.tasks.calling import Calling
 from mesh.tasks.claiming import Claiming
 from mesh.tasks.commands import Abandon, Follow, TaskCommand, Unfollow
 from mesh.tasks.config import TasksConfig
+from mesh.tasks.contending import Contending
 from mesh.tasks.effects import Outgoing, Send, Step
 from mesh.tasks.entry import in_order_of_making
 from mesh.tasks.following import FOLLOW, Following
@@ -41,6 +45,7 @@ from mesh.tasks.output import HeldOutput
 from mesh.tasks.steward import Steward
 from mesh.tasks.telling import lost, told
 from mesh.wire import task_messages as wire
+from mesh.wire.contest_messages import Bid, Call, Settled
 from mesh.wire.records import Card
 from mesh.wire.register_messages import Renewed
 from mesh.wire.roster_messages import Roster
@@ -65,7 +70,7 @@ class Tasks:
     """The tasks of one session of a node."""
 
     MESSAGES: Final = frozenset(
-        {Offer, Named, OfferAnswer, SlotsFree, CancelRun, CancelAnswer, Watch}
+        {Offer, Named, OfferAnswer, SlotsFree, CancelRun, CancelAnswer, Watch, Call, Bid, Settled}
         | HeldOutput.MESSAGES
         | Following.MESSAGES
     )
@@ -85,18 +90,28 @@ class Tasks:
         config: TasksConfig,
         claim_for_s: float,
         now: float,
+        known_of: KnownOf = unknown,
+        load_pct: Callable[[], int] = lambda: 0,
     ) -> None:
         """Begin a session with what the desk's voter holds; `card` gives this node's card, the same boot always.
 
-        `claim_for_s`: for so long a claim is asked again that may have been granted unheard.
+        `claim_for_s`: for so long a claim is asked again that may have been granted unheard. `known_of` tells what
+        was measured of another member, `load_pct` how busy this host is, in hundredths of all its processors.
         """
         # A host may believe to be before 1970, or in the year 9892; no record could hold that.
         unix_offset_s = min(max(unix_offset_s, -now), LATEST - now)
         self._desk = desk
         self._own_id = card().node_id
         self._view = view
+        self._calling = Calling(known_of, config)
         self._steward = steward = Steward(
-            desk=desk, view=view, rng=rng, unix_offset_s=unix_offset_s, config=config
+            desk=desk,
+            view=view,
+            rng=rng,
+            unix_offset_s=unix_offset_s,
+            config=config,
+            calling=self._calling,
+            strategy_of=self._strategy_of,
         )
         self._output = HeldOutput(self._is_member, config)
         self._claiming = Claiming(
@@ -107,6 +122,9 @@ class Tasks:
             config=config,
             claim_for_s=claim_for_s,
             output=self._output,
+        )
+        self._contending = Contending(
+            claiming=self._claiming, card=card, view=view, load_pct=load_pct, rng=rng
         )
         means = Means(
             registers=desk,
@@ -163,6 +181,7 @@ class Tasks:
     def handle_member(self, now: float, node_id: NodeId) -> list[Outgoing]:
         """Note that a member came, went, or says more of its slots. The view knows already: nothing is decided by it."""
         if self._view.get(node_id) is None:
+            self._contending.handle_member_down(now, node_id)
             self._steward.handle_member_down(now, node_id)
         else:
             self._steward.handle_member_up(node_id)
@@ -194,7 +213,8 @@ class Tasks:
     def handle_timeout(self, now: float) -> list[Outgoing]:
         """Do what is due; early, twice or late is harmless."""
         self._desk.handle_timeout(now)
-        steps = self._claiming.handle_timeout(now) + self._steward.handle_timeout(now)
+        steps = self._claiming.handle_timeout(now) + self._contending.handle_timeout(now)
+        steps += self._steward.handle_timeout(now)
         steps += self._asking.handle_timeout(now) + self._output.handle_timeout(now)
         steps += self._following.handle_timeout(now)
         self._noticing.handle_timeout(now)
@@ -206,6 +226,7 @@ class Tasks:
         dues = (
             self._desk.next_deadline(),
             self._claiming.next_timeout(),
+            self._contending.next_timeout(),
             self._steward.next_timeout(),
             self._asking.next_timeout(),
             self._noticing.next_timeout(),
@@ -234,6 +255,7 @@ class Tasks:
         self._desk.check_invariants()
         self._steward.check_invariants()
         self._claiming.check_invariants(now)
+        self._contending.check_invariants()
         self._asking.check_invariants()
         self._noticing.check_invariants()
         self._output.check_invariants()
@@ -280,6 +302,15 @@ class Tasks:
             case OfferAnswer() | SlotsFree():
                 self._steward.handle_message(now, sender, message)
                 return []
+            case Call():
+                return self._contending.handle_call(now, sender, message)
+            case Bid():
+                self._contending.handle_bid(now, sender, message)
+                self._steward.handle_bid(now, sender, message)
+                return []
+            case Settled():
+                self._contending.handle_settled(now, message)
+                return []
             case CancelAnswer():
                 return list(self._asking.handle_message(now, sender, message))
             case Notice():
@@ -307,7 +338,7 @@ class Tasks:
                     return list(self._asking.handle_done(now, event))
                 if about == FOLLOW:
                     return self._following.handle_done(now, event)
-                return self._claiming.handle_done(now, event)
+                return self._contending.handle_done(now, event)
             case Held() | Written() | Fenced():
                 return self._claiming.handle_event(now, event)
             case Changed():
@@ -317,6 +348,9 @@ class Tasks:
                 return steps + list(self._noticing.changed(event.key, event.record))
             case Commit() | Post():
                 raise LocalProtocolError("what is stored or sent is no event")
+
+    def _strategy_of(self, queue: str) -> Strategy:
+        return Strategy.CONTEST if queue.startswith("contest") else Strategy.RENDEZVOUS  # XXX
 
     def _is_member(self, node_id: NodeId) -> bool:
         return node_id == self._own_id or self._view.get(node_id) is not None

@@ -7,10 +7,10 @@ import pytest
 from mesh.core.effects import SendDatagram
 from mesh.core.ids import NodeId, low32
 from mesh.core.requests import Ask, Outgoing
+from mesh.core.round_trip import RoundTrip
 from mesh.membership.lifeguard import plain_swim
 from mesh.membership.prober import PATIENCE_SHARE_MIN, PROBES_MAX, RELAYS_MAX
 from mesh.membership.profile import local
-from mesh.core.round_trip import RoundTrip
 from mesh.wire.packet import decode_packet
 from mesh.wire.records import Cause, State, Vitals
 from mesh.wire.swim_messages import Ack, Alive, Dead, Ping, PingReq, Suspect

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import random
 
+from mesh.contest.known import unknown
 from mesh.core.address import Address
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember, LiveView
+from mesh.queues.settings import Strategy
 from mesh.registers import leases
 from mesh.registers.record import Record
 from mesh.registers.voter import Voter
 from mesh.tasks.body import task_key
+from mesh.tasks.calling import Calling
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.steward import Steward
+from mesh.wire.contest_messages import Call
 from mesh.wire.records import Metadata
 from mesh.wire.register_messages import Accept, Renew, Standing, Value
 from mesh.wire.roster_messages import Roster
@@ -60,6 +64,7 @@ class Stewarded:
 
     def __init__(self, *members: LiveMember, place: int | None = 0) -> None:
         self.now = 0.0
+        self.strategies: dict[str, Strategy] = {}
         self.records = Records(place)
         self.view = LiveView()
         for one in members:
@@ -70,8 +75,13 @@ class Stewarded:
             rng=random.Random(1),
             unix_offset_s=NOON,
             config=CONFIG,
+            calling=Calling(unknown, CONFIG),
+            strategy_of=lambda queue: self.strategies.get(queue, Strategy.RENDEZVOUS),
         )
         self.offers: list[tuple[NodeId, Offer]] = []
+        self.calls: list[tuple[NodeId, Call]] = []
+        """Those of the offers that were calls."""
+
         self._n = 0
 
     def hold(self, task_id: str, value: Value, *, node: NodeId = OWN) -> Ballot:
@@ -129,9 +139,11 @@ class Stewarded:
 
     def _note(self, step: object) -> None:
         assert isinstance(step, tuple)
-        to, offer = step
-        assert isinstance(offer, Offer)
-        self.offers.append((to, offer))
+        to, message = step
+        assert isinstance(message, Offer | Call)
+        if isinstance(message, Call):
+            self.calls.append((to, message))
+        self.offers.append((to, message if isinstance(message, Offer) else message.offer))
 
 
 def is_leased(value: Value | None) -> bool:

@@ -1,0 +1,121 @@
+"""A steward's contests: whom to call for a task, how long a rank waits, and what came of it.
+
+    contested: its queue asks for it, its home declined or is gone, it was lost, or let go
+        │
+        ▼                                   fitness, as far as this voter knows it
+    candidates with room ──by fitness, then by rendezvous──► Caller ──Call──► the first four, the next, …
+                                                               ▲ bids, declines, the claim that was seen
+
+Source: our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mesh.contest.caller import Caller, Candidate, Story
+from mesh.contest.caller import Step as Move
+from mesh.contest.estimate import estimate, in_order, wants_of
+from mesh.contest.fitness import DEFAULT_WEIGHTS, Weights
+from mesh.contest.known import KnownOf
+from mesh.contest.window import Window, base_s, delay_s
+from mesh.core.ids import NodeId
+from mesh.placement.live_view import LiveMember
+from mesh.tasks.config import TasksConfig
+from mesh.tasks.effects import Step
+from mesh.wire.contest_messages import Bid, Called
+from mesh.wire.task_messages import Decline, Offer
+
+
+class Calling:
+    """All contests of one steward. What returns steps returns calls to be sent; `given_up` collects whom nobody took."""
+
+    def __init__(
+        self, known_of: KnownOf, config: TasksConfig, weights: Weights = DEFAULT_WEIGHTS
+    ) -> None:
+        self._weights = weights
+        self._known_of = known_of
+        self._caller = Caller(config.grant_s)
+        self.window = Window()
+        self.given_up: list[bytes] = []
+        """Tasks that all who were called have let pass; whoever takes them clears it."""
+
+        self.next_timeout = self._caller.next_deadline
+        self.story = self._caller.story
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._caller
+
+    def __len__(self) -> int:
+        return len(self._caller)
+
+    def open(
+        self, now: float, key: bytes, offer: Offer, members: Iterable[LiveMember]
+    ) -> list[Step]:
+        """Call those of `members`, which fit and may have a slot, that seem fittest. O(n log n)."""
+        found: dict[NodeId, Candidate] = {}
+        wants = wants_of(offer)
+        for member in members:
+            known = self._known_of(member.node_id)
+            score = estimate(now, member, wants, known, self._weights)
+            if score is not None:
+                called = Called(
+                    member.node_id,
+                    min(member.free_slots, 0xFFFF),
+                    min(member.load_pct, 0xFF),
+                    round(10 * known.age_s(now)),
+                )
+                found[member.node_id] = Candidate(called, score)
+        scores = {node_id: one.fitness for node_id, one in found.items()}
+        candidates = [found[node_id] for node_id in in_order(scores, wants.key)]
+        move = self._caller.open(now, key, offer, candidates, self._window_s(candidates))
+        return self._carry_out([move])
+
+    def handle_bid(self, now: float, key: bytes, sender: NodeId, bid: Bid) -> None:
+        """Take a bid."""
+        self._caller.handle_bid(now, key, sender, bid)
+
+    def handle_decline(
+        self, now: float, key: bytes, sender: NodeId, decline: Decline
+    ) -> list[Step]:
+        """Take that a member does not bid."""
+        move = self._caller.handle_decline(now, key, sender, decline)
+        return self._carry_out([] if move is None else [move])
+
+    def handle_member_down(self, now: float, node_id: NodeId) -> list[Step]:
+        """Take that a member seems gone. O(contests)."""
+        return self._carry_out(self._caller.handle_member_down(now, node_id))
+
+    def close(self, now: float, key: bytes, winner: NodeId | None) -> Story | None:
+        """End a contest, and learn from it if somebody won it."""
+        story = self._caller.close(now, key, winner)
+        if story is not None and winner is not None and len(story.called) > 1:
+            self.window.note(story.bids, story.is_first_window)
+        return story
+
+    def handle_timeout(self, now: float) -> list[Step]:
+        """Call the next where nobody has taken a task in time."""
+        return self._carry_out(self._caller.handle_timeout(now))
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if a contest would be forgotten."""
+        self._caller.check_invariants()
+
+    # Inside.
+
+    def _window_s(self, candidates: list[Candidate]) -> float:
+        """Return c for these: twice the delay to the farthest that is called first, longer where all are loaded."""
+        first = candidates[:4]
+        rtts = (self._known_of(one.called.node_id).rtt_high_s for one in first)
+        delay = delay_s(max((rtt for rtt in rtts if rtt is not None), default=0.0))
+        load = sum(one.called.load_pct for one in first) / (100 * max(1, len(first)))
+        return self.window.c_s(base_s(delay, load))
+
+    def _carry_out(self, moves: Iterable[Move]) -> list[Step]:
+        steps: list[Step] = []
+        for key, call in moves:
+            if call is None:
+                self.given_up.append(key)
+            else:
+                steps += [(one.node_id, call) for one in call.called]
+        return steps

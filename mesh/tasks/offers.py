@@ -1,0 +1,160 @@
+"""What is being asked of whom: an offer to one member, or a contest among several.
+
+    rendezvous   the best that may have a slot is asked; when it declined, is gone or says nothing, there is a contest
+    contest      a contest from the start
+    round_robin  the members are asked in turn
+    pull         whoever has the most slots free is asked
+
+However many are called, one of them is expected to take the task, and a slot of that one is counted as asked
+for: so a voter holds no more contests at once than there are slots.
+
+Source: our own.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from mesh.contest.caller import Story
+from mesh.contest.estimate import wants_of
+from mesh.core.ids import NodeId
+from mesh.placement.live_view import LiveMember
+from mesh.tasks.calling import Calling
+from mesh.tasks.config import TasksConfig
+from mesh.tasks.effects import Step
+from mesh.tasks.entry import Entry, Phase
+from mesh.tasks.ready_queue import ReadyQueue
+from mesh.wire.contest_messages import Bid
+from mesh.wire.register_messages import Owner
+from mesh.wire.task_messages import Decline, Offer, OfferAnswer
+
+
+class Heard(Enum):
+    """What an answer means for its task."""
+
+    NOTHING = "nothing"
+    CLAIMS = "claims"
+    DECLINED = "declined"
+    """It is to wait on, in its old place."""
+
+    TAKEN = "taken"
+    """It is said to be somebody's, against what is kept here."""
+
+    OVER = "over"
+
+
+class Offers:
+    """The offers and contests of one steward."""
+
+    def __init__(self, queue: ReadyQueue, calling: Calling, config: TasksConfig) -> None:
+        self._queue = queue
+        self._config = config
+        self._offered: dict[NodeId, dict[bytes, None]] = {}
+        self.calling = calling
+        """Its contests."""
+
+    def of_member(self, node_id: NodeId) -> list[bytes]:
+        """Return the tasks that this member alone is being asked to run."""
+        return [key for key in self._offered.get(node_id, ()) if key not in self.calling]
+
+    def ask(
+        self,
+        now: float,
+        key: bytes,
+        entry: Entry,
+        offer: Offer,
+        member: LiveMember,
+    ) -> tuple[list[Step], float]:
+        """Ask `member`, or call it with others; return what to send, and until when that is to be answered."""
+        able = [member]
+        if entry.is_contested:
+            able = self._queue.able(entry.lane, wants_of(offer), member)
+        if len(able) == 1:  # there is nobody to be fitter
+            return [(member.node_id, offer)], now + self._config.offer_timeout_s
+        steps = self.calling.open(now, key, offer, able)
+        return steps, now + self._config.contest_s_max
+
+    def begin(self, key: bytes, entry: Entry, member: LiveMember) -> None:
+        """Count a task as asked about: `member` is expected to take it."""
+        entry.phase, entry.asked = Phase.ASKED, member.node_id
+        self._offered.setdefault(member.node_id, {})[key] = None
+
+    def end(self, now: float, key: bytes, entry: Entry, claimed_by: Owner | None = None) -> None:
+        """Count a task as asked about no more; `claimed_by`: because this session has it."""
+        assert entry.asked is not None
+        asked, entry.asked = entry.asked, None
+        offered = self._offered[asked]
+        del offered[key]
+        if not offered:
+            del self._offered[asked]
+        winner = None if claimed_by is None else claimed_by.node_id
+        self.calling.close(now, key, winner)
+        self._queue.end_offer(entry.lane, asked, is_claimed=winner == asked)
+
+    def is_awaited(self, key: bytes, entry: Entry, sender: NodeId, attempt: int) -> bool:
+        """Say whether this member may answer about this attempt just now."""
+        return entry.attempt == attempt and (key in self.calling or entry.asked == sender)
+
+    def hear(
+        self, now: float, key: bytes, entry: Entry, sender: NodeId, answer: OfferAnswer
+    ) -> tuple[Heard, list[Step]]:
+        """Take an answer that is awaited; return what it means, and what to send."""
+        if answer.decline in {Decline.TAKEN, Decline.OVER}:
+            return (Heard.OVER if answer.decline is Decline.OVER else Heard.TAKEN), []
+        self._queue.note_answer(
+            entry.lane, sender, answer.decline, answer.free_slots, had_more=entry.had_more
+        )
+        if answer.decline is Decline.NONE:
+            return Heard.CLAIMS, []
+        if key in self.calling:
+            return Heard.NOTHING, self.calling.handle_decline(now, key, sender, answer.decline)
+        return Heard.DECLINED, []
+
+    def hear_owner(self, entry: Entry, sender: NodeId, answer: OfferAnswer) -> None:
+        """Take the word of whoever was named, or still has a task: what it says of its slots. Any other is a late one."""
+        if entry.owner is None or entry.owner.node_id != sender:
+            return  # its next word is of more use
+        if answer.decline in {Decline.UNFIT, Decline.UNSURE}:
+            self._queue.note_answer(entry.lane, sender, answer.decline, answer.free_slots)
+            return
+        is_noted = None if answer.free_slots else True
+        self._queue.note_free(sender, answer.free_slots, is_noted=is_noted)
+
+    def pause_s(self, entry: Entry, heard: Heard) -> float:
+        """Return for how long a task is not offered that is said to be somebody's, or over: each time twice as long."""
+        # Whoever found it over has written that back, to this voter too: its word alone ends nothing here.
+        pause_s = self._config.taken_pause_s * 2.0 ** min(entry.pauses, 16)
+        entry.pauses += 1
+        most_s = self._config.taken_pause_s_max
+        return most_s if heard is Heard.OVER else min(pause_s, most_s)
+
+    def handle_bid(self, now: float, key: bytes, sender: NodeId, bid: Bid) -> None:
+        """Take a bid."""
+        self.calling.handle_bid(now, key, sender, bid)
+
+    def handle_member_down(self, now: float, node_id: NodeId) -> list[Step]:
+        """Take that a member seems gone: those of its contests go on with the others. O(contests)."""
+        return self.calling.handle_member_down(now, node_id)
+
+    def handle_timeout(self, now: float) -> list[Step]:
+        """Call the next where nobody has taken a task in time."""
+        return self.calling.handle_timeout(now)
+
+    def next_timeout(self) -> float | None:
+        """Return when `handle_timeout` has something."""
+        return self.calling.next_timeout()
+
+    def take_given_up(self) -> list[bytes]:
+        """Return the tasks that nobody of those called would have, and forget them."""
+        keys, self.calling.given_up = self.calling.given_up, []
+        return keys
+
+    def story(self, task_id: str) -> Story | None:
+        """Return how the latest contest of a task went, if this voter held one and remembers it."""
+        return self.calling.story(task_id)
+
+    def check_invariants(self, asked: dict[bytes, NodeId]) -> None:
+        """Raise AssertionError if these tasks, and whom each is asked of, are not what is counted here. O(offers)."""
+        assert asked == {key: to for to, keys in self._offered.items() for key in keys}
+        self.calling.check_invariants()
+        assert len(self.calling) <= len(asked)
