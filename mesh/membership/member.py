@@ -28,6 +28,7 @@ class Member:
     since: float  # `now` at which the state was entered, as far as this node knows
     round_trip: RoundTrip | None = None
     vitals: Vitals | None = None
+    vitals_at: float | None = None  # `now` at which they came in
     heard_at: float | None = None  # `now` of its last packet or answer
     by: NodeId = NO_NODE  # who asked to forget it
     place: int = -1  # where it is in the table's list of the living; -1: not in it

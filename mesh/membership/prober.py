@@ -215,7 +215,7 @@ class Prober:
         subject = message.subject or sender
         member = self._table.get(subject)
         if member is not None and low32(member.boot) == message.boot:
-            member.vitals = message.vitals
+            member.vitals, member.vitals_at = message.vitals, now
             member.heard_at = now  # over TCP, or through others, too
             self.heard.append(subject)
         probe = self._probes.get(message.seq)

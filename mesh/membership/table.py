@@ -186,7 +186,8 @@ class MemberTable:
         if (member.boot, member.state) != (before[0], before[2]):
             member.since = now
         if member.boot != before[0]:
-            member.round_trip = member.vitals = member.heard_at = None
+            member.round_trip = member.heard_at = None
+            member.vitals = member.vitals_at = None
         self.view_hash ^= hash_of(member)
         self._file(member)
         is_card_new = is_later and _declared(card) != _declared(card_before)

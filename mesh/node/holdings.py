@@ -8,8 +8,9 @@ What happens to them is `mesh.node.work`'s.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from mesh.contest.known import KnownOf
 from mesh.core.address import Address
 from mesh.core.ids import NodeId
 from mesh.core.rng import stream
@@ -42,6 +43,16 @@ MUTED: Final = "muted"
 SHOWN_MAX: Final = 500
 
 
+class Around(NamedTuple):
+    """What the node around them knows: of any member that is known at all, and of its host."""
+
+    address_of: Callable[[NodeId], Address | None]
+    name_of: Callable[[NodeId], str]
+    known_of: KnownOf
+    load_pct: Callable[[], int]
+    """How busy the host is, in hundredths of all its processors."""
+
+
 class Holdings:
     """The machines of one session, and what is seen of them."""
 
@@ -51,12 +62,11 @@ class Holdings:
         *,
         card: Callable[[], Card],
         view: LiveView,
-        address_of: Callable[[NodeId], Address | None],
-        name_of: Callable[[NodeId], str],
+        around: Around,
         seed: int,
         kept: Kept,
     ) -> None:
-        """Read what was kept; `address_of` and `name_of` tell of any member that is known at all.
+        """Read what was kept.
 
         Raises:
             DecodeError: a record is none that this version can read.
@@ -68,8 +78,7 @@ class Holdings:
         self._config = config
         self._card = card
         self._view = view
-        self._address_of = address_of
-        self._name_of = name_of
+        self._around = around
         self._seed = seed
         self._records = dict(map(from_stored, kept.records))
         self._numbers = dict(kept.numbers)
@@ -128,7 +137,9 @@ class Holdings:
             claim_for_s=config.leases.doubt_s,
             now=now,
         )
-        self._tasks.name_of = self._name_of
+        self._tasks.name_of = self._around.name_of
+        self._tasks.known_of = self._around.known_of
+        self._tasks.load_pct = self._around.load_pct
 
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` has something to do, or None."""
@@ -183,7 +194,7 @@ class Holdings:
         if self._view.get(self._config.node_id) is None:
             return ""
         gone = away(self.voters, self._view)
-        return standstill(self.voters, gone, self._name_of) if gone else ""
+        return standstill(self.voters, gone, self._around.name_of) if gone else ""
 
     def describe(self) -> dict[str, Any]:
         """Return who votes, as far as this node knows, JSON-ready.
@@ -194,7 +205,7 @@ class Holdings:
         roster, voters = self._desk.roster, self.voters
         gone = away(voters, self._view)
         has_part = len(self._view) > 1 and not self._is_muted
-        own_id, name_of = self._config.node_id, self._name_of
+        own_id, name_of = self._config.node_id, self._around.name_of
         return {
             "epoch": roster.epoch if roster is not None else 0,
             "voters": sorted(map(name_of, voters)),

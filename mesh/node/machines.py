@@ -6,8 +6,10 @@ Each knows only what it is handed here. What they are told, and what becomes of 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from mesh.contest.known import Known
 from mesh.core.address import Address
 from mesh.core.ids import NodeId
 from mesh.core.rng import stream
@@ -18,6 +20,7 @@ from mesh.node.budget import Budget
 from mesh.node.config import NodeConfig
 from mesh.node.departure import Departure
 from mesh.node.exchanges import Exchanges
+from mesh.node.holdings import Around
 from mesh.node.mail import Mail
 from mesh.node.obituary import Obituary
 from mesh.node.roll import Roll
@@ -67,8 +70,12 @@ class Machines:
             config,
             card=lambda: self.identity.card,
             view=self._live,
-            address_of=self._address_of,
-            name_of=self._swim.rumours.name_of,
+            around=Around(
+                address_of=self._address_of,
+                name_of=self._swim.rumours.name_of,
+                known_of=self._known_of,
+                load_pct=lambda: self.identity.vitals.load_pct,
+            ),
             seed=seed,
             kept=kept or Kept(),
         )
@@ -131,6 +138,16 @@ class Machines:
         self._budget.check_invariants()
 
     # Inside.
+
+    def _known_of(self, node_id: NodeId) -> Known:
+        if node_id == self.identity.node_id:
+            return Known(0.0, 0.0, math.inf)  # its own vitals are of this moment
+        member = self._swim.table.get(node_id)
+        if member is None:
+            return Known()
+        trip = member.round_trip
+        high_s = None if trip is None else trip.patience_s
+        return Known(member.rtt_s, high_s, member.vitals_at)
 
     def _address_of(self, node_id: NodeId) -> Address | None:
         member = self._swim.table.get(node_id)

@@ -150,12 +150,12 @@ class Work(Holdings):
             pause_s = self._config.pace.stand_s / NOTES_A_STAND if self._has_noted else 0.0
             self._note_at = now + pause_s
         steps = self._tasks.handle_member(now, node_id)
-        return self._deliver(now, steps) if self._tasks.is_steward else []
+        return self._deliver(now, steps) if self._tasks.heeds_members else []
 
     def end(self, now: float, node_id: NodeId, boot: int) -> list[Outgoing]:
         """Take the proof that a session of another node runs nothing any more."""
         steps = self._tasks.end(now, node_id, boot)
-        return self._deliver(now, steps) if self._tasks.is_steward else []
+        return self._deliver(now, steps) if self._tasks.heeds_members else []
 
     def drain(self, now: float, until: float) -> list[Outgoing]:
         """Take no more work; what runs may go on until then, is stopped after that, and released for others to run.
@@ -206,7 +206,7 @@ class Work(Holdings):
         return outputs
 
     def _send(self, to: NodeId, messages: list[object]) -> list[Outgoing]:
-        address = self._address_of(to)
+        address = self._around.address_of(to)
         if address is None:
             self._count("unaddressed", len(messages))
             return []

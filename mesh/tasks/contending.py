@@ -53,8 +53,47 @@ class Contending:
         self.next_timeout = self._bidder.next_deadline
         self.check_invariants = self._bidder.check_invariants
 
-    def handle_call(self, now: float, caller: NodeId, call: Call) -> list[Step]:
-        """Take part in a contest, or decline at once."""
+    def __len__(self) -> int:
+        return len(self._bidder)
+
+    def handle_message(
+        self, now: float, sender: NodeId, message: Call | Bid | Settled
+    ) -> list[Step]:
+        """Take a call, another's bid, or that a contest is over."""
+        match message:
+            case Call():
+                return self._on_call(now, sender, message)
+            case Bid():
+                self._bidder.handle_bid(now, sender, message)
+            case Settled():
+                self._bidder.handle_settled(now, message)
+        return []
+
+    def handle_member_down(self, now: float, node_id: NodeId) -> None:
+        """Take that a member seems gone: nobody waits for its grant. O(contests here)."""
+        self._bidder.handle_member_down(now, node_id)
+
+    def handle_timeout(self, now: float) -> list[Step]:
+        """Bid where the time has come."""
+        return [step for turn in self._bidder.handle_timeout(now) for step in self._bid(now, turn)]
+
+    def handle_done(self, now: float, done: Done) -> list[Step]:
+        """Take how a claim has ended; whoever was called with this node hears of a grant."""
+        assert isinstance(done.tag, tuple)
+        claim = self._claiming.claim_of(done.tag[1])
+        steps = self._claiming.handle_done(now, done)
+        if claim is None or self._claiming.is_claiming(claim[0]):
+            return steps  # it is asked again
+        task_id, attempt = claim
+        rivals = self._bidder.rivals(task_id, self._card().node_id)
+        self._bidder.end(task_id)
+        if not self._claiming.holds(task_id):
+            return steps
+        return [*((one, Settled(task_id, attempt)) for one in rivals), *steps]
+
+    # Inside.
+
+    def _on_call(self, now: float, caller: NodeId, call: Call) -> list[Step]:
         offer = call.offer
         declined = self._claiming.decline(caller, offer)
         if declined:
@@ -80,38 +119,6 @@ class Contending:
             again_s=wait_s(window_s, max(1, rank - 1), self._rng.random()),
         )
         return []
-
-    def handle_bid(self, now: float, sender: NodeId, bid: Bid) -> None:
-        """Take another's bid."""
-        self._bidder.handle_bid(now, sender, bid)
-
-    def handle_settled(self, now: float, settled: Settled) -> None:
-        """Take that a contest is over."""
-        self._bidder.handle_settled(now, settled)
-
-    def handle_member_down(self, now: float, node_id: NodeId) -> None:
-        """Take that a member seems gone: nobody waits for its grant. O(contests here)."""
-        self._bidder.handle_member_down(now, node_id)
-
-    def handle_timeout(self, now: float) -> list[Step]:
-        """Bid where the time has come."""
-        return [step for turn in self._bidder.handle_timeout(now) for step in self._bid(now, turn)]
-
-    def handle_done(self, now: float, done: Done) -> list[Step]:
-        """Take how a claim has ended; whoever was called with this node hears of a grant."""
-        assert isinstance(done.tag, tuple)
-        claim = self._claiming.claim_of(done.tag[1])
-        steps = self._claiming.handle_done(now, done)
-        if claim is None or self._claiming.is_claiming(claim[0]):
-            return steps  # it is asked again
-        task_id, attempt = claim
-        rivals = self._bidder.rivals(task_id, self._card().node_id)
-        self._bidder.end(task_id)
-        if not self._claiming.holds(task_id):
-            return steps
-        return [*((one, Settled(task_id, attempt)) for one in rivals), *steps]
-
-    # Inside.
 
     def _bid(self, now: float, turn: Turn) -> list[Step]:
         offer = turn.call.offer

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from mesh.contest.known import KnownOf, unknown
+from mesh.contest.known import Known, KnownOf, unknown
 from mesh.core.ids import NodeId, format_id
 from mesh.core.process import ProcessEvent
 from mesh.errors import LocalProtocolError
@@ -79,6 +79,12 @@ class Tasks:
     name_of: Callable[[NodeId], str] | None = None
     """Returns what people call a member, be it gone; None: its id serves for one that is. Set before the first call."""
 
+    known_of: KnownOf = staticmethod(unknown)
+    """Returns what was measured of another member. Set before the first call."""
+
+    load_pct: Callable[[], int] = staticmethod(lambda: 0)
+    """Returns how busy this host is, in hundredths of all its processors. Set before the first call."""
+
     def __init__(
         self,
         *,
@@ -90,20 +96,17 @@ class Tasks:
         config: TasksConfig,
         claim_for_s: float,
         now: float,
-        known_of: KnownOf = unknown,
-        load_pct: Callable[[], int] = lambda: 0,
     ) -> None:
         """Begin a session with what the desk's voter holds; `card` gives this node's card, the same boot always.
 
-        `claim_for_s`: for so long a claim is asked again that may have been granted unheard. `known_of` tells what
-        was measured of another member, `load_pct` how busy this host is, in hundredths of all its processors.
+        `claim_for_s`: for so long a claim is asked again that may have been granted unheard.
         """
         # A host may believe to be before 1970, or in the year 9892; no record could hold that.
         unix_offset_s = min(max(unix_offset_s, -now), LATEST - now)
         self._desk = desk
         self._own_id = card().node_id
         self._view = view
-        self._calling = Calling(known_of, config)
+        self._calling = Calling(self._known_of, config)
         self._steward = steward = Steward(
             desk=desk,
             view=view,
@@ -124,7 +127,7 @@ class Tasks:
             output=self._output,
         )
         self._contending = Contending(
-            claiming=self._claiming, card=card, view=view, load_pct=load_pct, rng=rng
+            claiming=self._claiming, card=card, view=view, load_pct=self._load_pct, rng=rng
         )
         means = Means(
             registers=desk,
@@ -154,9 +157,12 @@ class Tasks:
         self._steward.adopt(now, kept)
 
     @property
-    def is_steward(self) -> bool:
-        """Say whether this node votes on tasks that are not over: else who comes and goes moves nothing here."""
-        return len(self._steward) > 0
+    def heeds_members(self) -> bool:
+        """Say whether this node votes on tasks that are not over, or is called for one.
+
+        Else who comes and goes moves nothing here.
+        """
+        return len(self._steward) + len(self._contending) > 0
 
     # What happens.
 
@@ -185,13 +191,13 @@ class Tasks:
             self._steward.handle_member_down(now, node_id)
         else:
             self._steward.handle_member_up(node_id)
-        return self._carry_out(now, []) if self.is_steward else []
+        return self._carry_out(now, []) if self.heeds_members else []
 
     def end(self, now: float, node_id: NodeId, boot: int) -> list[Outgoing]:
         """Take the proof that a session of another node runs nothing any more: its leases are over at once."""
         self._desk.end(now, node_id, boot)
         keys = self._steward.end(now, node_id, boot)
-        if not self.is_steward:
+        if not self.heeds_members:
             return []
         return self._carry_out(now, [e for key in keys for e in lost(self._desk.voter.record(key))])
 
@@ -302,15 +308,10 @@ class Tasks:
             case OfferAnswer() | SlotsFree():
                 self._steward.handle_message(now, sender, message)
                 return []
-            case Call():
-                return self._contending.handle_call(now, sender, message)
-            case Bid():
-                self._contending.handle_bid(now, sender, message)
-                self._steward.handle_bid(now, sender, message)
-                return []
-            case Settled():
-                self._contending.handle_settled(now, message)
-                return []
+            case Call() | Bid() | Settled():
+                if isinstance(message, Bid):
+                    self._steward.handle_bid(now, sender, message)
+                return self._contending.handle_message(now, sender, message)
             case CancelAnswer():
                 return list(self._asking.handle_message(now, sender, message))
             case Notice():
@@ -351,6 +352,12 @@ class Tasks:
 
     def _strategy_of(self, queue: str) -> Strategy:
         return Strategy.CONTEST if queue.startswith("contest") else Strategy.RENDEZVOUS  # XXX
+
+    def _known_of(self, node_id: NodeId) -> Known:
+        return self.known_of(node_id)
+
+    def _load_pct(self) -> int:
+        return self.load_pct()
 
     def _is_member(self, node_id: NodeId) -> bool:
         return node_id == self._own_id or self._view.get(node_id) is not None

@@ -160,8 +160,8 @@ def test_whatever_comes_each_part_is_looked_at_again_and_bids_at_most_once(
         elif what == "end":
             bidder.end("t")
         else:
-            for turn in bidder.handle_timeout(now):
-                turns.append((turn.call.offer.attempt, turn.call.round))
+            due = bidder.handle_timeout(now)
+            turns.extend((turn.call.offer.attempt, turn.call.round) for turn in due)
         bidder.check_invariants()
         deadline = bidder.next_deadline()
         assert deadline is None or deadline <= now + 0.1 + PATIENCE_S + 1e-9

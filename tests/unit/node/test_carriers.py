@@ -23,6 +23,7 @@ from mesh.node.node import Node
 from mesh.node.view import View
 from mesh.node.work import Work
 from mesh.wire import (
+    contest_messages,
     parcel_messages,
     register_messages,
     repair_messages,
@@ -31,6 +32,7 @@ from mesh.wire import (
     task_messages,
     work_messages,
 )
+from mesh.wire.contest_messages import Bid, Call, Called, Settled
 from mesh.wire.packet import decode_packet
 from mesh.wire.parcel_messages import Taken
 from mesh.wire.records import Cause, Metadata, Vitals
@@ -135,6 +137,9 @@ EXAMPLES: tuple[object, ...] = (
     Lifeline(1),
     LifelineKept(),
     SlotsFree(1),
+    Call(OFFER, 0, 1_000, 50_000, (Called(node_id(1), 1, 0, 0),)),
+    Bid("u", 1, 0, 1),
+    Settled("u", 1),
     Prepare(KEY, BALLOT, 1),
     Accept(KEY, 1, BALLOT, 0, VALUE),
     Renew(1, 1, ((KEY, BALLOT),)),
@@ -178,6 +183,7 @@ TABLES = (
     repair_messages,
     roster_messages,
     task_messages,
+    contest_messages,
     parcel_messages,
 )
 every_message = pytest.mark.parametrize("message", EXAMPLES, ids=lambda m: type(m).__name__)
