@@ -11,16 +11,19 @@ Source: our own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from mesh.contest.caller import Caller, Candidate, Story
 from mesh.contest.caller import Step as Move
 from mesh.contest.estimate import estimate, in_order, wants_of
 from mesh.contest.fitness import DEFAULT_WEIGHTS, Weights
 from mesh.contest.known import KnownOf
+from mesh.contest.vitals import Listener
 from mesh.contest.window import Window, base_s, delay_s
 from mesh.core.ids import NodeId
-from mesh.placement.live_view import LiveMember
+from mesh.placement.live_view import LiveMember, LiveView
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
 from mesh.wire.contest_messages import Bid, Called
@@ -31,16 +34,23 @@ class Calling:
     """All contests of one steward. What returns steps returns calls to be sent; `given_up` collects whom nobody took."""
 
     def __init__(
-        self, known_of: KnownOf, config: TasksConfig, weights: Weights = DEFAULT_WEIGHTS
+        self,
+        view: LiveView,
+        known_of: KnownOf,
+        config: TasksConfig,
+        weights: Weights = DEFAULT_WEIGHTS,
     ) -> None:
+        self._view = view
         self._weights = weights
         self._known_of = known_of
         self._caller = Caller(config.grant_s)
         self.window = Window()
+        self.listener = Listener()
+        """What members tell of themselves while contests are held here."""
+
         self.given_up: list[bytes] = []
         """Tasks that all who were called have let pass; whoever takes them clears it."""
 
-        self.next_timeout = self._caller.next_deadline
         self.story = self._caller.story
 
     def __contains__(self, key: bytes) -> bool:
@@ -53,10 +63,16 @@ class Calling:
         self, now: float, key: bytes, offer: Offer, members: Iterable[LiveMember]
     ) -> list[Step]:
         """Call those of `members`, which fit and may have a slot, that seem fittest. O(n log n)."""
+        self.listener.use(now)
         found: dict[NodeId, Candidate] = {}
         wants = wants_of(offer)
         for member in members:
+            told = self.listener.told(now, member.node_id)
             known = self._known_of(member.node_id)
+            if told is not None:
+                # Of its slots the queue knows more: what was offered and claimed since.
+                member = replace(member, load_pct=told.load_pct)  # noqa: PLW2901
+                known = known._replace(heard_at=math.inf)
             score = estimate(now, member, wants, known, self._weights)
             if score is not None:
                 called = Called(
@@ -84,6 +100,7 @@ class Calling:
 
     def handle_member_down(self, now: float, node_id: NodeId) -> list[Step]:
         """Take that a member seems gone. O(contests)."""
+        self.listener.forget(node_id)
         return self._carry_out(self._caller.handle_member_down(now, node_id))
 
     def close(self, now: float, key: bytes, winner: NodeId | None) -> Story | None:
@@ -94,8 +111,17 @@ class Calling:
         return story
 
     def handle_timeout(self, now: float) -> list[Step]:
-        """Call the next where nobody has taken a task in time."""
-        return self._carry_out(self._caller.handle_timeout(now))
+        """Call the next where nobody has taken a task in time; ask members of their vitals."""
+        steps = self._carry_out(self._caller.handle_timeout(now))
+        due = self.listener.next_deadline()
+        if due is not None and now >= due:
+            steps += self.listener.ask(now, [one.node_id for one in self._view.members()])
+        return steps
+
+    def next_timeout(self) -> float | None:
+        """Return when `handle_timeout` has something, or a member is to be asked."""
+        dues = (self._caller.next_deadline(), self.listener.next_deadline())
+        return min((at for at in dues if at is not None), default=None)
 
     def check_invariants(self) -> None:
         """Raise AssertionError if a contest would be forgotten."""

@@ -19,13 +19,14 @@ from mesh.contest.estimate import estimate, wants_of
 from mesh.contest.fitness import DEFAULT_WEIGHTS, Circumstances, Fitness, Weights, fitness
 from mesh.contest.known import Known
 from mesh.contest.rank import estimate_rank
+from mesh.contest.vitals import Teller
 from mesh.contest.window import wait_s
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveView, Wants
 from mesh.registers.asker import Done
 from mesh.tasks.claiming import Claiming
 from mesh.tasks.effects import Step
-from mesh.wire.contest_messages import SCORE_MAX, Bid, Call, Called, Settled
+from mesh.wire.contest_messages import SCORE_MAX, AskVitals, Bid, Call, Called, Settled
 from mesh.wire.records import Card
 
 
@@ -50,16 +51,16 @@ class Contending:
         self._rng = rng
         self._weights = weights
         self._bidder = Bidder()
-        self.next_timeout = self._bidder.next_deadline
+        self._teller = Teller()
         self.check_invariants = self._bidder.check_invariants
 
     def __len__(self) -> int:
         return len(self._bidder)
 
     def handle_message(
-        self, now: float, sender: NodeId, message: Call | Bid | Settled
+        self, now: float, sender: NodeId, message: Call | Bid | Settled | AskVitals
     ) -> list[Step]:
-        """Take a call, another's bid, or that a contest is over."""
+        """Take a call, another's bid, that a contest is over, or that a voter wants to hear of this node."""
         match message:
             case Call():
                 return self._on_call(now, sender, message)
@@ -67,6 +68,8 @@ class Contending:
                 self._bidder.handle_bid(now, sender, message)
             case Settled():
                 self._bidder.handle_settled(now, message)
+            case AskVitals():
+                self._teller.handle(now, sender, message)
         return []
 
     def handle_member_down(self, now: float, node_id: NodeId) -> None:
@@ -85,11 +88,20 @@ class Contending:
         if claim is None or self._claiming.is_claiming(claim[0]):
             return steps  # it is asked again
         task_id, attempt = claim
-        rivals = self._bidder.rivals(task_id, self._card().node_id)
+        rivals = self._rivals(task_id)
         self._bidder.end(task_id)
         if not self._claiming.holds(task_id):
             return steps
         return [*((one, Settled(task_id, attempt)) for one in rivals), *steps]
+
+    def tell(self, now: float) -> list[Step]:
+        """Return what is to be told of this node to whoever wants to hear. Call it after every input."""
+        return list(self._teller.step(now, self._claiming.free_slots, self._load_pct()))
+
+    def next_timeout(self) -> float | None:
+        """Return when `handle_timeout` or `tell` has something."""
+        dues = (self._bidder.next_deadline(), self._teller.next_deadline())
+        return min((at for at in dues if at is not None), default=None)
 
     # Inside.
 
@@ -134,8 +146,12 @@ class Contending:
             sent_score(own.score),
             tuple(sorted((part.name, round(255 * part.value)) for part in own.parts)),
         )
-        rivals = self._bidder.rivals(offer.task_id, self._card().node_id)
-        return [*((one, bid) for one in rivals), *steps]
+        hearers = dict.fromkeys(self._rivals(offer.task_id))
+        hearers[turn.caller] = None  # it counts the bids, its own too
+        return [*((one, bid) for one in hearers), *steps]
+
+    def _rivals(self, task_id: str) -> tuple[NodeId, ...]:
+        return self._bidder.rivals(task_id, self._card().node_id)
 
     def _fitness(self, wants: Wants) -> Fitness | None:
         meta = self._card().meta

@@ -24,7 +24,7 @@ from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
 from mesh.tasks.entry import Entry, Phase
 from mesh.tasks.ready_queue import ReadyQueue
-from mesh.wire.contest_messages import Bid
+from mesh.wire.contest_messages import Bid, VitalsTold
 from mesh.wire.register_messages import Owner
 from mesh.wire.task_messages import Decline, Offer, OfferAnswer
 
@@ -143,6 +143,11 @@ class Offers:
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` has something."""
         return self.calling.next_timeout()
+
+    def hear_vitals(self, now: float, sender: NodeId, message: VitalsTold) -> None:
+        """Take what a member says of itself: that may be the slot which somebody waits for. O(lanes)."""
+        self.calling.listener.handle(now, sender, message)
+        self._queue.note_free(sender, message.free_slots)
 
     def take_given_up(self) -> list[bytes]:
         """Return the tasks that nobody of those called would have, and forget them."""

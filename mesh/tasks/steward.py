@@ -46,7 +46,7 @@ from mesh.tasks.entry import Entry, KeptTask, Loss, Phase, head_of, in_order_of_
 from mesh.tasks.offers import Heard, Offers
 from mesh.tasks.ready_queue import Lane, LaneKey, ReadyQueue
 from mesh.tasks.seats import Seats
-from mesh.wire.contest_messages import Bid
+from mesh.wire.contest_messages import Bid, VitalsTold
 from mesh.wire.register_messages import Owner, Standing
 from mesh.wire.task_messages import (
     AttemptCause,
@@ -169,11 +169,21 @@ class Steward:
 
     # What members say.
 
-    def handle_message(self, now: float, sender: NodeId, message: OfferAnswer | SlotsFree) -> None:
-        """Take that a member answered what it was offered, or has a slot now. O(lanes)."""
-        if isinstance(message, SlotsFree):
-            self._queue.note_free(sender, message.free_slots, is_noted=False)
-            return
+    def handle_message(
+        self, now: float, sender: NodeId, message: OfferAnswer | SlotsFree | Bid | VitalsTold
+    ) -> None:
+        """Take a member's answer, its bid, or that it has a slot now. O(lanes)."""
+        match message:
+            case SlotsFree():
+                self._queue.note_free(sender, message.free_slots, is_noted=False)
+            case VitalsTold():
+                self._offers.hear_vitals(now, sender, message)
+            case Bid():
+                self._offers.handle_bid(now, task_key(message.task_id), sender, message)
+            case OfferAnswer():
+                self._on_answer(now, sender, message)
+
+    def _on_answer(self, now: float, sender: NodeId, message: OfferAnswer) -> None:
         key = task_key(message.task_id)
         entry = self._tasks.get(key)
         if entry is None:
@@ -192,10 +202,6 @@ class Steward:
             self._offers.end(now, key, entry)
             self._wait(now, key, entry, now + self._offers.pause_s(entry, heard))
         self._give_up(now)
-
-    def handle_bid(self, now: float, sender: NodeId, bid: Bid) -> None:
-        """Take a bid in a contest of this voter's."""
-        self._offers.handle_bid(now, task_key(bid.task_id), sender, bid)
 
     def handle_member_up(self, node_id: NodeId) -> None:
         """Note what a member's vitals say of its slots; the view knows already. O(lanes)."""

@@ -45,7 +45,7 @@ from mesh.tasks.output import HeldOutput
 from mesh.tasks.steward import Steward
 from mesh.tasks.telling import lost, told
 from mesh.wire import task_messages as wire
-from mesh.wire.contest_messages import Bid, Call, Settled
+from mesh.wire.contest_messages import AskVitals, Bid, Call, Settled, VitalsTold
 from mesh.wire.records import Card
 from mesh.wire.register_messages import Renewed
 from mesh.wire.roster_messages import Roster
@@ -70,7 +70,8 @@ class Tasks:
     """The tasks of one session of a node."""
 
     MESSAGES: Final = frozenset(
-        {Offer, Named, OfferAnswer, SlotsFree, CancelRun, CancelAnswer, Watch, Call, Bid, Settled}
+        {Offer, Named, OfferAnswer, SlotsFree, CancelRun, CancelAnswer, Watch}
+        | {Call, Bid, Settled, AskVitals, VitalsTold}
         | HeldOutput.MESSAGES
         | Following.MESSAGES
     )
@@ -106,7 +107,7 @@ class Tasks:
         self._desk = desk
         self._own_id = card().node_id
         self._view = view
-        self._calling = Calling(self._known_of, config)
+        self._calling = Calling(view, self._known_of, config)
         self._steward = steward = Steward(
             desk=desk,
             view=view,
@@ -293,6 +294,7 @@ class Tasks:
                     todo.extend(self._on_event(now, output))
             if not taken and not todo:
                 todo.extend(self._steward.offer_ready(now))
+                todo.extend(self._contending.tell(now))
                 if not todo:
                     claiming = self._claiming
                     self.used, self.free_slots = claiming.used, claiming.free_slots
@@ -305,12 +307,13 @@ class Tasks:
                 return self._claiming.guard()
             case Offer() | Named() | CancelRun():
                 return self._claiming.handle_message(now, sender, message)
-            case OfferAnswer() | SlotsFree():
+            case OfferAnswer() | SlotsFree() | VitalsTold():
                 self._steward.handle_message(now, sender, message)
                 return []
-            case Call() | Bid() | Settled():
-                if isinstance(message, Bid):
-                    self._steward.handle_bid(now, sender, message)
+            case Bid():
+                self._steward.handle_message(now, sender, message)
+                return self._contending.handle_message(now, sender, message)
+            case Call() | Settled() | AskVitals():
                 return self._contending.handle_message(now, sender, message)
             case CancelAnswer():
                 return list(self._asking.handle_message(now, sender, message))

@@ -3,6 +3,7 @@
     voter ──Call──► those called         the task, how long a rank waits, and what the voter knows of each of them
     bidder ──Bid──► the others called, and the voter      'I claim it now, and this is how fit I am'
     winner ──Settled──► the same         'a majority granted it to me': who waits on forgets it
+    voter ──AskVitals──► members ──VitalsTold──► voter       while it holds contests
 
 Each may be lost, doubled or late. None of them decides anything: the register does, and whoever missed a word
 claims what is somebody's, and is refused.
@@ -72,6 +73,25 @@ class Settled:
     attempt: int
 
 
+@dataclass(frozen=True, slots=True)
+class AskVitals:
+    """'Tell me of your slots and load, whenever they change, for `seconds` from now.' 0: no more."""
+
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class VitalsTold:
+    """'So many of my slots are free, and so busy is my host', in hundredths of its processors."""
+
+    free_slots: int
+    load_pct: int
+
+
+ASK_S_MAX: Final = 600
+"""So long a member tells without being asked again, at most."""
+
+
 def _bounded(unit: str, least: int, most: int) -> s.Field:
     def unpack(raw: Any) -> int:  # noqa: ANN401 - comes from msgpack
         if type(raw) is not int or not least <= raw <= most:
@@ -127,4 +147,9 @@ SCHEMAS: Final[dict[int, tuple[type, s.Field]]] = {
         ),
     ),
     106: (Settled, s.struct(Settled, ("task_id", task_id_form), ("attempt", attempt_form))),
+    107: (AskVitals, s.struct(AskVitals, ("seconds", _bounded("seconds", 0, ASK_S_MAX)))),
+    108: (
+        VitalsTold,
+        s.struct(VitalsTold, ("free_slots", s.uint(16)), ("load_pct", s.uint(8))),
+    ),
 }

@@ -32,7 +32,7 @@ from mesh.wire import (
     task_messages,
     work_messages,
 )
-from mesh.wire.contest_messages import Bid, Call, Called, Settled
+from mesh.wire.contest_messages import AskVitals, Bid, Call, Called, Settled, VitalsTold
 from mesh.wire.packet import decode_packet
 from mesh.wire.parcel_messages import Taken
 from mesh.wire.records import Cause, Metadata, Vitals
@@ -140,6 +140,8 @@ EXAMPLES: tuple[object, ...] = (
     Call(OFFER, 0, 1_000, 50_000, (Called(node_id(1), 1, 0, 0),)),
     Bid("u", 1, 0, 1),
     Settled("u", 1),
+    AskVitals(1),
+    VitalsTold(1, 0),
     Prepare(KEY, BALLOT, 1),
     Accept(KEY, 1, BALLOT, 0, VALUE),
     Renew(1, 1, ((KEY, BALLOT),)),

@@ -75,7 +75,7 @@ class Stewarded:
             rng=random.Random(1),
             unix_offset_s=NOON,
             config=CONFIG,
-            calling=Calling(unknown, CONFIG),
+            calling=Calling(self.view, unknown, CONFIG),
             strategy_of=lambda queue: self.strategies.get(queue, Strategy.RENDEZVOUS),
         )
         self.offers: list[tuple[NodeId, Offer]] = []

@@ -33,6 +33,8 @@ messages = st.one_of(
     ),
     st.builds(cm.Bid, texts(128, 1), uints(32), uints(8), uints(16), pairs(words(), uints(8))),
     st.builds(cm.Settled, texts(128, 1), uints(32)),
+    st.builds(cm.AskVitals, st.integers(0, cm.ASK_S_MAX)),
+    st.builds(cm.VitalsTold, uints(16), uints(8)),
 )
 CODES = {kind: code for code, (kind, _) in cm.SCHEMAS.items()}
 
