@@ -1,1 +1,1 @@
-"""The contest: who should ask for a task that has no home to go to. The quorum decides who may have it."""
+"""Who speaks first for a contested task: how fit a member is, where it stands among others, how long it waits."""

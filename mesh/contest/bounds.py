@@ -21,7 +21,6 @@ def within(name: str, value: float, least: float, most: float = inf) -> float:
     """
     if isfinite(value) and least <= value <= most:
         return value
-    expected = f"from {least:g} to {most:g}" if isfinite(most) else f"of {least:g} or more"
-    raise LocalProtocolError(
-        f"contest {name}: a finite number {expected} is expected, found {value}"
-    )
+    bounds = f" from {least:g} to {most:g}" if isfinite(most) else f" of {least:g} or more"
+    found = f"a finite number{bounds if isfinite(least) else ''} is expected, found {value}"
+    raise LocalProtocolError(f"contest {name}: {found}")

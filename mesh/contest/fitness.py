@@ -20,7 +20,7 @@ Source: our own; a share of successes that begins at one half is Laplace's rule 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 from mesh.contest.bounds import within
@@ -33,7 +33,7 @@ PRIOR: Final = 0.5
 """What is known of nobody: a part that is not known counts so much, and old knowledge comes to it."""
 
 HALF_LIFE_S: Final = 10.0
-"""After so many seconds half of what was known is still believed: slots and load change within some."""
+"""After so many seconds half of what was known is still believed: slots and load change within seconds."""
 
 LAG_HALF_S: Final = 0.05
 """A loop that is so late, in seconds, is half as fit as one that is on time: leases are renewed from it."""
@@ -46,6 +46,9 @@ HISTORY_HALF_LIFE_S: Final = 600.0
 
 HISTORY_ENDS_MAX: Final = 32
 """No more ends than this count, the latest the most: a host on which all begins to fail is known for it after some 20."""
+
+WEIGHT_MAX: Final = 1_000_000
+"""Beside a weight beyond this no other would count."""
 
 GENERAL: Final = "general"
 DEDICATED: Final = "dedicated"
@@ -88,14 +91,14 @@ class Weights:
         """Refuse what weighs nothing or is no weight.
 
         Raises:
-            ConfigError: names the weight, or says that all are 0.
+            ConfigError: names the weight that is none, or says that all are 0.
         """
-        for name, weight in asdict(self).items():
-            if not math.isfinite(weight) or weight < 0:
+        for name, weight in self._all():
+            if not 0 <= weight <= WEIGHT_MAX:  # which no NaN is
                 raise ConfigError(
-                    f"contest weight {name}: a finite number of 0 or more is expected, found {weight}"
+                    f"contest weight {name}: a number from 0 to {WEIGHT_MAX:,} is expected, found {weight}"
                 )
-        if not self.total > 0:
+        if self.total <= 0:
             raise ConfigError(
                 "contest weights: at least one above 0 is expected, found all 0; give one part a weight such as 1"
             )
@@ -103,13 +106,16 @@ class Weights:
     @property
     def total(self) -> float:
         """The sum of all weights; 1 by default."""
-        return math.fsum(asdict(self).values())
+        return math.fsum(weight for _, weight in self._all())
 
-    def shares(self) -> dict[str, float]:
-        """Return the share of each part that counts at all, above 0; together they are 1."""
+    def shares(self) -> list[tuple[str, float]]:
+        """Return the name of each part that counts at all and its share, above 0; together they are 1."""
         total = self.total
-        shares = {name: weight / total for name, weight in asdict(self).items()}
-        return {name: share for name, share in shares.items() if share > 0}
+        shares = [(name, weight / total) for name, weight in self._all()]
+        return [(name, share) for name, share in shares if share > 0]
+
+    def _all(self) -> list[tuple[str, float]]:
+        return [(field.name, float(getattr(self, field.name))) for field in fields(self)]
 
 
 DEFAULT_WEIGHTS: Final = Weights()
@@ -222,7 +228,7 @@ def fitness(
     if not _may_run(wants, circumstances, kind):
         return None
     values = _values(wants, circumstances, zone)
-    parts = tuple(Part(name, values[name], share) for name, share in weights.shares().items())
+    parts = tuple(Part(name, values[name], share) for name, share in weights.shares())
     fresh = sum(part.value * part.weight for part in parts)
     belief = math.exp2(-circumstances.age_s / HALF_LIFE_S)
     score = PRIOR + (fresh - PRIOR) * belief
@@ -285,13 +291,13 @@ class History:
     """How tasks of one kind fared on one member: the share that succeeded, by the latest ends the most.
 
     Ends fade with time and with each one that follows, so the memory is two numbers and a time. All of it O(1).
-    `now` in seconds, on one clock; an end that is noted late does not turn it back.
+    `now` in seconds, on one clock, and finite, else LocalProtocolError; an end that is noted late does not turn it back.
     """
 
     __slots__ = ("_at", "_failed", "_succeeded")
 
     def __init__(self) -> None:
-        self._at = 0.0
+        self._at = -math.inf
         self._succeeded = self._failed = 0.0
 
     def note(self, now: float, ok: bool) -> None:
@@ -307,4 +313,4 @@ class History:
         return (self._succeeded * faded + 1) / ((self._succeeded + self._failed) * faded + 2)
 
     def _faded(self, now: float) -> float:
-        return math.exp2(-max(0.0, now - self._at) / HISTORY_HALF_LIFE_S)
+        return math.exp2(-max(0.0, within("now", now, -math.inf) - self._at) / HISTORY_HALF_LIFE_S)

@@ -9,16 +9,16 @@
 The steps shrink with the rank: the later ones wait for the bids of all before them. Up to the tenth rank nobody's
 span touches the next; a lot parts those that take themselves for the same rank, a little.
 
-c begins as two one-way delays, more where the hosts are loaded, and is too short: D is not an upper bound, and the
-call itself comes later to one than to another. How much too short depends on how delays scatter, so it is
-measured: a `Window` counts bids, and widens c where too many are made, or narrows it where hardly a second one is,
-since every hundredth of a second of it delays a task whose best candidate is dead.
+c begins as two one-way delays, more where the hosts are loaded. That may be too short, since D is no upper bound and
+the call itself comes later to one than to another; or too long, since most messages are quicker than D. How much
+depends on how delays scatter, so it is measured: a `Window` counts bids, and widens c where too many are made, or
+narrows it where hardly a second one is: all of it delays a task whose best candidate is dead.
 
     bids in a contest   > 1.3: wider, by 2 %  │  1.1 to 1.3: so be it  │  < 1.1: narrower, by 2 %
     factor on c         1/8 ◄───────────────────────────────────────────► 8
 
 Four bidders that know their ranks, with delays spread exponentially around D, make 1.73 bids at the factor 1. From
-either bound the factor comes to about 2.3 within 250 contests, wanders between 1.5 and 4 by chance, and 1.2 bids
+either bound the factor comes to about 2.3 within 250 contests, wanders between 1.4 and 4 by chance, and 1.2 bids
 are made on average; with 100 bidders as well (`tests/unit/contest/test_window.py`). Where ranks are misjudged no window
 helps, since two that take themselves for the first are parted by the lot alone: the factor then stands at its bound.
 
@@ -37,7 +37,7 @@ C_S_MIN: Final = 0.001
 """c is never less, in seconds: timers and schedulers of a process are not more exact than that."""
 
 LOAD_CAP: Final = 1.6
-"""A load beyond this lengthens c no further: 6 D, without the factor. Twice the load of which `_LOAD_UNIT` is one."""
+"""A load beyond this, 1 being all processors busy, lengthens c no further: it is 6 D then, without the factor."""
 
 BIDS_MIN: Final = 1.1
 BIDS_MAX: Final = 1.3

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 ROOT = Path(__file__).parents[2]
 CODE = ("mesh", "tests", "bench", "examples")
 PROSE = ("README.md", "pyproject.toml", "docs", ".ci", *CODE)
-PURE = ("core", "wire", "membership", "placement", "registers", "work", "node")
+PURE = ("core", "wire", "membership", "placement", "registers", "work", "contest", "node")
 
 
 class Source(NamedTuple):
