@@ -40,7 +40,7 @@ class SetStrategy:
     """The node at which it is set, as people know it."""
 
     mark: int
-    """Drawn anew for each change: 64 bits."""
+    """64 bits that no other change has."""
 
     def __call__(self, found: Value | None) -> Value | None:
         """Return what to write in place of what a majority reports; None: nothing may be written.

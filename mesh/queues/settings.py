@@ -78,7 +78,7 @@ class QueueSettings:
     """That node, as people know it."""
 
     marks: tuple[int, ...] = ()
-    """Of the latest changes, the last first; each drawn by who made it (`change.py`)."""
+    """Of the latest changes, the last first; each its maker's own (`change.py`)."""
 
 
 def queue_key(queue: str) -> bytes:

@@ -30,12 +30,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
 from mesh.placement.live_view import LiveMember, LiveView, Wants
+from mesh.queues.settings import Strategy
 from mesh.registers.record import Record
 from mesh.tasks.body import Head, is_task_key, task_key
 from mesh.tasks.config import TasksConfig
@@ -66,12 +67,14 @@ class Steward:
         rng: random.Random,
         unix_offset_s: float,
         config: TasksConfig,
+        strategy_of: Callable[[float, str], Strategy],
     ) -> None:
         """Begin with nothing; `adopt` takes what the voter holds already."""
         self._desk = desk
         self._view = view
         self._unix_offset_s = unix_offset_s
         self._config = config
+        self._strategy_of = strategy_of
         self._queue = ReadyQueue(view, rng, config)
         self._tasks: dict[bytes, Entry] = {}
         self._timers: Timers[bytes] = Timers()
@@ -86,9 +89,7 @@ class Steward:
         self._ended: dict[NodeId, int] = {}
         """The latest session of each node that is proved to be over."""
 
-        self._now = float(
-            "-inf"
-        )  # as it was heard last: nothing that lasts until a time is over sooner
+        self._now = float("-inf")  # as heard last: nothing that lasts until a time is over sooner
 
     def __len__(self) -> int:
         return len(self._tasks)

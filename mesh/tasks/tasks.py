@@ -1,8 +1,8 @@
 """All that one node has to do with tasks behind one face: its desk, its stewardship, its runs, its clients.
 
-    messages of registers ──► desk ─┬─ Done ──────────────────► claiming, or asking: by the tag
+    messages of registers ──► desk ─┬─ Done ──────────────────► claiming, asking, book of queues: by the tag
                               ▲     ├─ Held, Written, Fenced ─► claiming
-                              │     └─ Changed ───────────────► steward, listing, notices
+                              │     └─ Changed ───────────────► book of queues, steward, listing, notices
     messages of tasks ──► steward, claiming, asking, noticing; of output ──► output, following
     what any of them says to this node itself is handled at once; all else leaves as `Send`
 
@@ -23,6 +23,7 @@ from mesh.core.ids import NodeId, format_id
 from mesh.core.process import ProcessEvent
 from mesh.errors import LocalProtocolError
 from mesh.placement.live_view import LiveView
+from mesh.queues.book import BOOK, QueueBook
 from mesh.registers.asker import Done
 from mesh.registers.desk import Desk
 from mesh.registers.leaseholder import Held
@@ -95,8 +96,14 @@ class Tasks:
         self._desk = desk
         self._own_id = card().node_id
         self._view = view
+        self._book = QueueBook(desk, rng)
         self._steward = steward = Steward(
-            desk=desk, view=view, rng=rng, unix_offset_s=unix_offset_s, config=config
+            desk=desk,
+            view=view,
+            rng=rng,
+            unix_offset_s=unix_offset_s,
+            config=config,
+            strategy_of=self._book.strategy_of,
         )
         self._output = HeldOutput(self._is_member, config)
         self._claiming = Claiming(
@@ -119,6 +126,7 @@ class Tasks:
             loss=steward.loss,
             is_frozen=self._claiming.is_frozen,
             name_home=steward.name_home,
+            learn_queue=self._book.learn,
         )
         kept = in_order_of_making(desk.voter)
         self._asking = Asking(means, kept)
@@ -208,6 +216,7 @@ class Tasks:
             self._claiming.next_timeout(),
             self._steward.next_timeout(),
             self._asking.next_timeout(),
+            self._book.next_timeout(),
             self._noticing.next_timeout(),
             self._output.next_timeout(),
             self._following.next_timeout(),
@@ -235,6 +244,7 @@ class Tasks:
         self._steward.check_invariants()
         self._claiming.check_invariants(now)
         self._asking.check_invariants()
+        self._book.check_invariants()
         self._noticing.check_invariants()
         self._output.check_invariants()
         self._following.check_invariants()
@@ -265,7 +275,7 @@ class Tasks:
                     todo.extend(self._on_event(now, output))
             if not taken and not todo:
                 todo.extend(self._steward.offer_ready(now))
-                if not todo:
+                if not todo and not self._book.ask_due(now):
                     claiming = self._claiming
                     self.used, self.free_slots = claiming.used, claiming.free_slots
                     return outputs + [Send(to, tuple(messages)) for to, messages in sends.items()]
@@ -305,12 +315,16 @@ class Tasks:
                 about = event.tag[0] if isinstance(event.tag, tuple) else None
                 if about == ASK:
                     return list(self._asking.handle_done(now, event))
+                if about == BOOK:
+                    self._book.handle_done(now, event)
+                    return []
                 if about == FOLLOW:
                     return self._following.handle_done(now, event)
                 return self._claiming.handle_done(now, event)
             case Held() | Written() | Fenced():
                 return self._claiming.handle_event(now, event)
             case Changed():
+                self._book.handle_changed(event.key, event.record)
                 self._steward.handle_changed(now, event.key, event.record)
                 before = self._asking.handle_changed(event.key, event.record)
                 steps: list[Step] = list(told(event.key, before, event.record))

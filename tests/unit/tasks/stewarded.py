@@ -8,6 +8,7 @@ from mesh.core.address import Address
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember, LiveView
+from mesh.queues.settings import DEFAULT
 from mesh.registers import leases
 from mesh.registers.record import Record
 from mesh.registers.voter import Voter
@@ -70,6 +71,7 @@ class Stewarded:
             rng=random.Random(1),
             unix_offset_s=NOON,
             config=CONFIG,
+            strategy_of=lambda _now, _queue: DEFAULT,
         )
         self.offers: list[tuple[NodeId, Offer]] = []
         self._n = 0
