@@ -97,7 +97,7 @@ class Tasks:
         self._own_id = card().node_id
         self._view = view
         self._book = QueueBook(desk, rng)
-        self._steward = steward = Steward(
+        self._steward = Steward(
             desk=desk,
             view=view,
             rng=rng,
@@ -115,19 +115,7 @@ class Tasks:
             claim_for_s=claim_for_s,
             output=self._output,
         )
-        means = Means(
-            registers=desk,
-            card=card,
-            view=view,
-            rng=rng,
-            unix_offset_s=unix_offset_s,
-            name_of=self._name_of,
-            waits_for=steward.waits_for,
-            loss=steward.loss,
-            is_frozen=self._claiming.is_frozen,
-            name_home=steward.name_home,
-            learn_queue=self._book.learn,
-        )
+        means = self._means(card, rng, unix_offset_s)
         kept = in_order_of_making(desk.voter)
         self._asking = Asking(means, kept)
         self._following = Following(means, config)
@@ -331,6 +319,23 @@ class Tasks:
                 return steps + list(self._noticing.changed(event.key, event.record))
             case Commit() | Post():
                 raise LocalProtocolError("what is stored or sent is no event")
+
+    def _means(self, card: Callable[[], Card], rng: random.Random, unix_offset_s: float) -> Means:
+        """Return what its clients' questions have at their disposal."""
+        steward = self._steward
+        return Means(
+            registers=self._desk,
+            card=card,
+            view=self._view,
+            rng=rng,
+            unix_offset_s=unix_offset_s,
+            name_of=self._name_of,
+            waits_for=steward.waits_for,
+            loss=steward.loss,
+            is_frozen=self._claiming.is_frozen,
+            name_home=steward.name_home,
+            learn_queue=self._book.learn,
+        )
 
     def _is_member(self, node_id: NodeId) -> bool:
         return node_id == self._own_id or self._view.get(node_id) is not None

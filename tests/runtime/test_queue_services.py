@@ -20,7 +20,7 @@ from tests.runtime.scripted_tasks import ScriptedNode, ok, refusal, serving
 SHOWN = {"queue": "thumbs", "strategy": "pull", "set_at": 5.0, "set_by": "anna"}
 
 
-async def call(data_dir: Path, name: str, **given: Any) -> Any:  # noqa: ANN401 - JSON
+async def call(data_dir: Path, name: str, **given: Any) -> Any:  # noqa: ANN401 - JSON comes back
     with Client(data_dir) as client, trio.fail_after(10):
         return await trio.to_thread.run_sync(
             partial(client.call, name, **given), abandon_on_cancel=True

@@ -24,7 +24,7 @@ class Node:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.answer: dict[str, Any] = {}
 
-    def call(self, name: str, **given: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    def call(self, name: str, **given: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON comes back
         self.asked.append((name, given))
         return self.answer
 
