@@ -168,7 +168,10 @@ class QueueBook:
     # What is to be done.
 
     def ask_due(self, now: float) -> bool:
-        """Ask about what is due, as far as the pace allows; return whether anything was asked."""
+        """Ask about what is due, as far as the pace allows; return whether anything was asked. Cheap while nothing is."""
+        due = self.next_timeout()
+        if due is None or now < due:
+            return False
         for queue in self._refresh.take_due(now):
             if now < self._known[queue].used_at + IN_USE_S:
                 self._old[queue] = None

@@ -219,11 +219,14 @@ class Tasks:
         return self._carry_out(now, self._claiming.drain(now, until))
 
     def view(self) -> dict[str, Any]:
-        """Return what this node votes on by state, what runs here, and what was given up for want of room, JSON-ready."""
+        """Return what this node votes on by state, what runs here, and what was given up or could not be read, JSON-ready."""
         return {
             "counts": self._asking.counts(),
             "running": self._claiming.running(),
-            "counters": {"dropped_output_bytes": self._output.dropped_bytes},
+            "counters": {
+                "dropped_output_bytes": self._output.dropped_bytes,
+                "unread_settings": self._book.unread,
+            },
         }
 
     def check_invariants(self, now: float) -> None:

@@ -225,6 +225,16 @@ def test_every_node_that_uses_the_queue_knows_of_a_change_in_time() -> None:
     assert known(crew, outsider) is CONTEST
 
 
+def test_what_a_node_cannot_read_is_counted_there_and_leaves_it_at_the_default() -> None:
+    crew = Crew()
+    later = Accept(KEY, 1, TOKEN, 0, Value(Standing.OPEN, b"\x02later"))
+    for node in crew.nodes.values():
+        crew.do(node, lambda tasks, now: tasks.handle_message(now, A, later))
+    assert known(crew, B) is Strategy.RENDEZVOUS
+    assert crew.nodes[B].tasks.view()["counters"]["unread_settings"] > 0
+    assert crew.nodes[C].tasks.view()["counters"]["unread_settings"] == 0
+
+
 def test_nothing_is_asked_while_nobody_uses_a_queue() -> None:
     crew = Crew()
     ask(crew, A, lambda number: set_to(PULL, number))
