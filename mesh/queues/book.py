@@ -131,11 +131,11 @@ class QueueBook:
     # What is heard.
 
     def learn(self, now: float, queue: str, settings: QueueSettings | None) -> None:
-        """Take what a majority was found to hold of a queue, by a question of somebody else at this node."""
+        """Take what a majority was found to hold of a queue, by a command here; one that was set later here stays."""
         known = self._known.pop(queue, None) or _Known(None, float("-inf"))
         self._known[queue] = known
         self._bound()
-        known.settings, known.asked_at = settings, now
+        known.settings, known.asked_at = _later(known.settings, settings), now
         if self._is_awaited(queue, known):
             self._await_no_more(queue, known)  # what is under way may tell what was before
             self._arm(now, queue)

@@ -226,6 +226,15 @@ def test_an_answer_from_before_it_was_set_here_changes_nothing() -> None:
     assert reader.strategy() is CONTEST
 
 
+def test_what_a_command_found_before_it_was_set_here_hides_nothing() -> None:
+    reader = Reader()
+    reader.book.learn(reader.now, "thumbs", setting(strategy=CONTEST, count=4))
+    reader.book.learn(reader.now, "thumbs", setting())
+    assert reader.strategy() is CONTEST
+    reader.book.learn(reader.now, "thumbs", None)
+    assert reader.strategy() is CONTEST
+
+
 # What its own voter holds.
 
 

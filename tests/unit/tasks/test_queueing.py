@@ -6,18 +6,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mesh.core.effects import Answer
 from mesh.core.ids import NodeId
 from mesh.queues.book import REFRESH_S
 from mesh.queues.commands import SetQueue, ShowQueue
-from mesh.queues.settings import Strategy, queue_key
+from mesh.queues.settings import Strategy, of_value, queue_key
 from mesh.registers.record import Record
 from mesh.wire.register_messages import Accept, Owner, Standing, Value
-from tests.unit.tasks.asked import error, hall_of, result
+from tests.unit.tasks.asked import DORA, error, hall_of, result
 from tests.unit.tasks.crew import A, B, C, Crew
 from tests.unit.tasks.hall import VOTERS, Desk, Hall
-from tests.unit.tasks.made import ANNA, NOON, TOKEN
+from tests.unit.tasks.made import ANNA, BERT, NOON, TOKEN
 
 CONTEST, PULL = Strategy.CONTEST, Strategy.PULL
 KEY = queue_key("thumbs")
@@ -191,6 +193,51 @@ def leased_value() -> Value:
 
 def leased(record: Record) -> Record:
     return replace(record, promised=TOKEN, ballot=TOKEN, value=leased_value())
+
+
+CLIENTS = (ANNA, BERT, DORA)
+SETS = st.lists(
+    st.tuples(
+        st.integers(0, len(CLIENTS) - 1),
+        st.sampled_from(Strategy),
+        st.sets(st.sampled_from(VOTERS), max_size=2),  # hear nothing
+        st.sets(st.sampled_from(VOTERS)),  # hear no write
+        st.sampled_from([0.0, 0.02, 0.3, 2.0]),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SETS)
+def test_whatever_is_lost_each_change_is_made_once_at_most_and_everybody_is_told_the_truth(
+    sets: list[tuple[int, Strategy, set[NodeId], set[NodeId], float]],
+) -> None:
+    hall = Hall()
+    desks = [Desk(hall, owner) for owner in CLIENTS]
+    for number, (client, strategy_, cut, no_accepts, pause_s) in enumerate(sets):
+        hall.cut, hall.no_accepts = set(cut), set(no_accepts)
+        desks[client].give(set_to(strategy_, number))
+        for desk in desks:
+            desk.wait(pause_s)
+    hall.cut, hall.no_accepts = set(), set()
+    for desk in desks:
+        desk.wait(6.0)
+    told = {number: answer for desk in desks for number, answer in desk.answers.items()}
+    assert told.keys() == set(range(len(sets)))
+    shown = [result(give(desk, show(90))) for desk in desks]
+    assert shown[0] == shown[1] == shown[2]
+    held = [hall.voters[voter].record(KEY) for voter in VOTERS]
+    latest = max(held, key=lambda one: (one.ballot, one.seq)).value
+    marks = () if latest is None else of_value("thumbs", latest).marks
+    assert (
+        len(set(marks)) == len(marks) == (0 if latest is None else of_value("thumbs", latest).count)
+    )
+    ends = [None if told[number].error else result(told[number]) for number in told]
+    assert sum(end is not None and end["outcome"] != "kept" for end in ends) <= len(marks)
+    for number, end in zip(told, ends, strict=True):
+        if end is not None and end["outcome"] != "overtaken":
+            assert end["strategy"] == sets[number][1]
 
 
 # Whole machines.
