@@ -10,7 +10,21 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from mesh.cli import bench, demo, doctor, forget, join, key, leave, sim, submit, watch, why, work
+from mesh.cli import (
+    bench,
+    demo,
+    doctor,
+    forget,
+    join,
+    key,
+    leave,
+    queue,
+    sim,
+    submit,
+    watch,
+    why,
+    work,
+)
 from mesh.cli.arguments import Parser, add_command
 from mesh.cli.stdio import complain, forget_stdout, prepare
 from mesh.errors import ConfigError, MeshError, MeshUnreachable
@@ -21,7 +35,7 @@ EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130
 
-_GROUPS = (join, leave, key, watch, why, forget, submit, work, doctor, sim, demo, bench)
+_GROUPS = (join, leave, key, watch, why, forget, submit, work, queue, doctor, sim, demo, bench)
 
 
 def build_parser() -> tuple[Parser, tuple[str, ...]]:

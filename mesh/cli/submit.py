@@ -71,7 +71,7 @@ def add_commands(commands: Commands) -> None:
 def _add_names(submit: Parser) -> None:
     texts = {
         "--id": "the task's id: submitting the same id again starts nothing new (default: a fresh one)",
-        "--queue": "the queue it belongs to",
+        "--queue": "the queue it belongs to (default: default); mesh queue sets how its tasks are given to members",
         "--key": "tasks with one key run on the same node (default: the task's id)",
     }
     for flag, text in texts.items():

@@ -21,6 +21,7 @@ from mesh.node.exchanges import is_of_work
 from mesh.node.machines import Machines
 from mesh.node.story import tell_story
 from mesh.node.work import Work
+from mesh.queues.commands import SetQueue
 from mesh.tasks.commands import Submit, SubmitMany, TaskCommand
 from mesh.wire.packet import (
     Packet,
@@ -125,8 +126,9 @@ class Node(Machines):
         if isinstance(command, TakeAddress):
             self._swim.rumours.refutation.move(now, command.address)
             return self._settle(now, self._swim.handle_timeout(now))
-        if isinstance(command, Submit | SubmitMany) and self._swim.phase == "seeking":
-            text = "this node belongs to no mesh yet: submit again once it does (`mesh status` says so)"
+        if isinstance(command, Submit | SubmitMany | SetQueue) and self._swim.phase == "seeking":
+            again = "set it" if isinstance(command, SetQueue) else "submit"
+            text = f"this node belongs to no mesh yet: {again} again once it does (`mesh status` says so)"
             return [Answer(command.command_id, None, text)]
         task_command: TaskCommand = command
         return self._settle(now, self._work.handle_command(now, task_command))

@@ -21,6 +21,7 @@ from mesh.core.process import ProcessEvent
 from mesh.core.requests import Ask, Outgoing, Tell
 from mesh.node.delivery import Parcel, pack
 from mesh.node.holdings import INSTALLED, MUTED, SEALED, Holdings
+from mesh.queues.commands import SetQueue
 from mesh.registers import outbox
 from mesh.registers.admission import Member
 from mesh.registers.handover import SetAside
@@ -60,7 +61,7 @@ _HARMLESS: Final = (Answer, Emit, ReadOutput, StopProcess, TaskChanged)
 _TAKES_ROOM: Final = (register_messages.Prepare, register_messages.Accept, repair_messages.Ship)
 """What would have to be stored, and is asked again."""
 
-_TAKES_IN: Final = (Submit, SubmitMany, RetryTask)
+_TAKES_IN: Final = (Submit, SubmitMany, RetryTask, SetQueue)
 """What a client asks to be kept."""
 
 

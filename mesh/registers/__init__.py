@@ -3,6 +3,7 @@
 numbers.py    the numbers in ballots (mesh.core.ballot): each used by one session, once
 leases.py     how long an owner trusts, and how long a voter waits: the inequality between the two
 record.py     what a voter keeps of one register
+kinds.py      what a register may hold, by how its key begins
 voter.py      promises, accepts, renews: each durable before it is answered
 proposal.py   one ballot of one asker at one register: create, claim or change
 trust.py      an owner's side of one lease: sure, in doubt, lost

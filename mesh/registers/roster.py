@@ -69,17 +69,3 @@ def chosen_roster(value: Value) -> Roster:
         ) from error
     roster: Roster = _FORM.unpack(raw)
     return roster
-
-
-def may_hold(key: bytes, value: Value) -> bool:
-    """Say whether a register may hold a value: one of rosters holds the roster that follows its epoch, for good.
-
-    A voter takes nothing else, whoever asks: its next session would find no roster there, and could not begin.
-    """
-    if not key.startswith(ROSTERS):
-        return True
-    try:
-        roster = chosen_roster(value)
-    except DecodeError:
-        return False
-    return value.standing is Standing.FINAL and key == successor_key(roster.epoch - 1)

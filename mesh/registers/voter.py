@@ -42,9 +42,10 @@ from typing import TypeAlias
 
 from mesh.core.ballot import NO_BALLOT, Ballot, first_ballot
 from mesh.core.ids import NodeId
+from mesh.registers.kinds import may_hold
 from mesh.registers.leases import LeaseTimes
 from mesh.registers.record import NOTHING, Record
-from mesh.registers.roster import ROSTERS, may_hold
+from mesh.registers.roster import ROSTERS
 from mesh.wire.register_messages import (
     Accept,
     Accepted,

@@ -1,7 +1,7 @@
 """What a client can ask of the node: one function for each request of the control socket.
 
 A service checks what it was sent, asks the node through the driver, and answers. What is about tasks stands in
-`task_services.py`.
+`task_services.py`, what is about queues in `queue_services.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from mesh.node.commands import ForgetMember, Leave, Why
 from mesh.runtime.control import ControlClient, Request, Service
 from mesh.runtime.driver import Driver
 from mesh.runtime.eventlog import EVENTS_MAX, FOLLOWER_EVENTS_MAX, EventLog
+from mesh.runtime.queue_services import QueueServices
 from mesh.runtime.requests import flag, number, text
 from mesh.runtime.settings import DRAIN_S_MAX
 from mesh.runtime.status import Status
@@ -40,6 +41,7 @@ class Services:
     ) -> None:
         self._driver = driver
         self._tasks = TaskServices(driver, take_watch)
+        self._queues = QueueServices(driver)
         self._status = status
         self._log = log
         self._key_desk = key_desk
@@ -50,6 +52,7 @@ class Services:
             "status": self._on_status,
             "members": self._on_members,
             **self._tasks.table(),
+            **self._queues.table(),
             "leave": self._on_leave,
             "forget": self._on_forget,
             "why": self._on_why,

@@ -1,7 +1,7 @@
 """The client's side at any node: every command is a talk of its own, which ends with one `Answer`.
 
 Submitting, reading, cancelling, retrying and waiting ask a majority of a task's voters (`submitting.py`,
-`waiting.py`, `cancelling.py`). A list shows what this node keeps itself, and says so.
+`waiting.py`, `cancelling.py`); what is about queues, those of a queue (`queueing.py`). A list shows what this node keeps itself, and says so.
 
 What it asks of registers comes back as `Done` under a tag that begins with `ASK`; what it says to members is
 returned, beside answers.
@@ -17,6 +17,7 @@ from mesh.core.effects import Answer
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
 from mesh.errors import DecodeError
+from mesh.queues.commands import SetQueue, ShowQueue
 from mesh.registers.asker import Done
 from mesh.registers.record import Record
 from mesh.tasks.cancelling import Cancelling
@@ -35,6 +36,7 @@ from mesh.tasks.entry import KeptTask
 from mesh.tasks.form import of_value
 from mesh.tasks.listing import Listing
 from mesh.tasks.means import Means, Step
+from mesh.tasks.queueing import SettingQueue, ShowingQueue
 from mesh.tasks.show import task_json
 from mesh.tasks.submitting import Retrying, Submitting
 from mesh.tasks.talk import ASK, Reply, Talk
@@ -175,7 +177,14 @@ class Asking:
     def _talk(
         self,
         number: int,
-        command: Submit | SubmitMany | GetTask | CancelTask | RetryTask | WaitFor,
+        command: Submit
+        | SubmitMany
+        | GetTask
+        | CancelTask
+        | RetryTask
+        | WaitFor
+        | SetQueue
+        | ShowQueue,
     ) -> Talk:
         match command:
             case Submit() | SubmitMany():
@@ -188,6 +197,10 @@ class Asking:
                 return Retrying(number, self._means, command)
             case WaitFor():
                 return Waiting(number, self._means, command)
+            case SetQueue():
+                return SettingQueue(number, self._means, command)
+            case ShowQueue():
+                return ShowingQueue(number, self._means, command)
 
     def _after(self, talk: Talk, steps: list[Step]) -> list[Step]:
         """Keep the timers and tables as the talk left things."""

@@ -1,10 +1,11 @@
-"""What clients ask of tasks, at any node: all but `Abandon` and `Unfollow` are answered by exactly one `Answer`."""
+"""What clients ask of tasks and their queues, at any node: all but `Abandon` and `Unfollow` are answered by exactly one `Answer`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from mesh.queues.commands import SetQueue, ShowQueue
 from mesh.tasks.body import Terms
 from mesh.wire.work_messages import Spec
 
@@ -99,7 +100,16 @@ class Abandon:
 
 
 Question: TypeAlias = (
-    Submit | SubmitMany | GetTask | ListTasks | CancelTask | RetryTask | WaitFor | Abandon
+    Submit
+    | SubmitMany
+    | GetTask
+    | ListTasks
+    | CancelTask
+    | RetryTask
+    | WaitFor
+    | SetQueue
+    | ShowQueue
+    | Abandon
 )
 """What an answer is the end of."""
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from mesh.core.effects import Answer
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember, LiveView
+from mesh.queues.settings import QueueSettings
 from mesh.registers.proposal import Change, majority
 from mesh.registers.trust import Hold
 from mesh.registers.voter import Voter
@@ -80,6 +81,10 @@ def _nobody(_head: Head) -> LiveMember | None:
     return None
 
 
+def _no_queues(_now: float, _queue: str, _settings: QueueSettings | None) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
     """What every question has at its disposal."""
@@ -103,6 +108,9 @@ class Means:
 
     name_home: Callable[[Head], LiveMember | None] = field(default=_nobody)
     """Returns whom the write that creates a task at this first voter may name its owner, and counts a slot of it as taken."""
+
+    learn_queue: Callable[[float, str, QueueSettings | None], None] = field(default=_no_queues)
+    """Takes what a majority was found to hold of a queue; None: nothing is set for it."""
 
     @property
     def own(self) -> Owner:
@@ -144,15 +152,15 @@ class Means:
             "is_frozen": is_own and self.is_frozen(key),
         }
 
-    def no_majority(self, key: bytes, waited_s: float) -> str:
-        """Return the sentence for a question that no majority of a task's voters answered in time."""
+    def no_majority(self, key: bytes, waited_s: float, what: str = "task") -> str:
+        """Return the sentence for a question that no majority of the voters of a task, or a queue, answered in time."""
         voters = self.registers.seats(key).voters
         if not voters:
             return "this node knows no voters yet: it has not met the mesh; try again in a moment"
         gone = away(voters, self.view)
         names = ", ".join(self.name_of(voter) for voter in voters)
         text = (
-            f"an answer from {majority(len(voters))} of the task's {len(voters)} voters ({names}) is expected, "
+            f"an answer from {majority(len(voters))} of the {what}'s {len(voters)} voters ({names}) is expected, "
             f"and did not come for {waited_s:g} s"
         )
         if why := standstill(voters, gone, self.name_of):

@@ -30,13 +30,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
 from mesh.placement.live_view import LiveMember, LiveView, Wants
-from mesh.queues.settings import Strategy, StrategyOf
+from mesh.queues.settings import Strategy
 from mesh.registers.record import Record
 from mesh.tasks.body import Head, is_task_key, task_key
 from mesh.tasks.calling import Calling
@@ -71,13 +71,14 @@ class Steward:
         unix_offset_s: float,
         config: TasksConfig,
         calling: Calling,
-        strategy_of: StrategyOf,
+        strategy_of: Callable[[float, str], Strategy],
     ) -> None:
         """Begin with nothing; `adopt` takes what the voter holds already."""
         self._desk = desk
         self._view = view
         self._unix_offset_s = unix_offset_s
         self._config = config
+        self._strategy_of = strategy_of
         self._queue = ReadyQueue(view, rng, config)
         self._tasks: dict[bytes, Entry] = {}
         self._timers: Timers[bytes] = Timers()
@@ -90,15 +91,14 @@ class Steward:
         self._ended: dict[NodeId, int] = {}
         """The latest session of each node that is proved to be over."""
 
-        # As it was heard last: nothing that lasts until a time is over sooner.
-        self._now = float("-inf")
+        self._now = float("-inf")  # as heard last: nothing that lasts until a time is over sooner
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def name_home(self, head: Head) -> LiveMember | None:
         """Return whom the write that creates a task may name its owner; see `ReadyQueue`. None: its queue wants no home."""
-        is_by_home = self._strategy_of(head.queue) is Strategy.RENDEZVOUS
+        is_by_home = self._strategy_of(self._now, head.queue) is Strategy.RENDEZVOUS
         return self._queue.name_home(head) if is_by_home else None
 
     # What changes a task.
@@ -327,7 +327,7 @@ class Steward:
             needs=head.needs,
             has_more=entry.had_more,
         )
-        if self._strategy_of(entry.lane.key.queue) is Strategy.CONTEST:
+        if self._strategy_of(now, entry.lane.key.queue) is Strategy.CONTEST:
             entry.is_contested = True
         steps, until = self._offers.ask(now, key, entry, offer, member)
         self._timers.set(key, until)

@@ -1,8 +1,8 @@
 """All that one node has to do with tasks behind one face: its desk, its stewardship, its runs, its clients.
 
-    messages of registers ──► desk ─┬─ Done ──────────────────► claiming, or asking: by the tag
+    messages of registers ──► desk ─┬─ Done ──────────────────► claiming, asking, book of queues: by the tag
                               ▲     ├─ Held, Written, Fenced ─► claiming
-                              │     └─ Changed ───────────────► steward, listing, notices
+                              │     └─ Changed ───────────────► book of queues, steward, listing, notices
     messages of tasks ──► steward, claiming, asking, noticing; of output ──► output, following
     what any of them says to this node itself is handled at once; all else leaves as `Send`
 
@@ -24,7 +24,7 @@ from mesh.core.ids import NodeId, format_id
 from mesh.core.process import ProcessEvent
 from mesh.errors import LocalProtocolError
 from mesh.placement.live_view import LiveView
-from mesh.queues.settings import Strategy
+from mesh.queues.book import BOOK, QueueBook
 from mesh.registers.asker import Done
 from mesh.registers.desk import Desk
 from mesh.registers.leaseholder import Held
@@ -108,14 +108,15 @@ class Tasks:
         self._own_id = card().node_id
         self._view = view
         self._calling = Calling(view, self._known_of, config)
-        self._steward = steward = Steward(
+        self._book = QueueBook(desk, rng)
+        self._steward = Steward(
             desk=desk,
             view=view,
             rng=rng,
             unix_offset_s=unix_offset_s,
             config=config,
             calling=self._calling,
-            strategy_of=self._strategy_of,
+            strategy_of=self._book.strategy_of,
         )
         self._output = HeldOutput(self._is_member, config)
         self._claiming = Claiming(
@@ -130,18 +131,7 @@ class Tasks:
         self._contending = Contending(
             claiming=self._claiming, card=card, view=view, load_pct=self._load_pct, rng=rng
         )
-        means = Means(
-            registers=desk,
-            card=card,
-            view=view,
-            rng=rng,
-            unix_offset_s=unix_offset_s,
-            name_of=self._name_of,
-            waits_for=steward.waits_for,
-            loss=steward.loss,
-            is_frozen=self._claiming.is_frozen,
-            name_home=steward.name_home,
-        )
+        means = self._means(card, rng, unix_offset_s)
         kept = in_order_of_making(desk.voter)
         self._asking = Asking(means, kept)
         self._following = Following(means, config)
@@ -236,6 +226,7 @@ class Tasks:
             self._contending.next_timeout(),
             self._steward.next_timeout(),
             self._asking.next_timeout(),
+            self._book.next_timeout(),
             self._noticing.next_timeout(),
             self._output.next_timeout(),
             self._following.next_timeout(),
@@ -250,11 +241,14 @@ class Tasks:
         return self._carry_out(now, self._claiming.drain(now, until))
 
     def view(self) -> dict[str, Any]:
-        """Return what this node votes on by state, what runs here, and what was given up for want of room, JSON-ready."""
+        """Return what this node votes on by state, what runs here, and what was given up or could not be read, JSON-ready."""
         return {
             "counts": self._asking.counts(),
             "running": self._claiming.running(),
-            "counters": {"dropped_output_bytes": self._output.dropped_bytes},
+            "counters": {
+                "dropped_output_bytes": self._output.dropped_bytes,
+                "unread_settings": self._book.unread,
+            },
         }
 
     def check_invariants(self, now: float) -> None:
@@ -264,6 +258,7 @@ class Tasks:
         self._claiming.check_invariants(now)
         self._contending.check_invariants()
         self._asking.check_invariants()
+        self._book.check_invariants()
         self._noticing.check_invariants()
         self._output.check_invariants()
         self._following.check_invariants()
@@ -295,7 +290,7 @@ class Tasks:
             if not taken and not todo:
                 todo.extend(self._steward.offer_ready(now))
                 todo.extend(self._contending.tell(now))
-                if not todo:
+                if not todo and not self._book.ask_due(now):
                     claiming = self._claiming
                     self.used, self.free_slots = claiming.used, claiming.free_slots
                     return outputs + [Send(to, tuple(messages)) for to, messages in sends.items()]
@@ -340,12 +335,16 @@ class Tasks:
                 about = event.tag[0] if isinstance(event.tag, tuple) else None
                 if about == ASK:
                     return list(self._asking.handle_done(now, event))
+                if about == BOOK:
+                    self._book.handle_done(now, event)
+                    return []
                 if about == FOLLOW:
                     return self._following.handle_done(now, event)
                 return self._contending.handle_done(now, event)
             case Held() | Written() | Fenced():
                 return self._claiming.handle_event(now, event)
             case Changed():
+                self._book.handle_changed(event.key, event.record)
                 self._steward.handle_changed(now, event.key, event.record)
                 before = self._asking.handle_changed(event.key, event.record)
                 steps: list[Step] = list(told(event.key, before, event.record))
@@ -353,14 +352,28 @@ class Tasks:
             case Commit() | Post():
                 raise LocalProtocolError("what is stored or sent is no event")
 
-    def _strategy_of(self, queue: str) -> Strategy:
-        return Strategy.CONTEST if queue.startswith("contest") else Strategy.RENDEZVOUS  # XXX
-
     def _known_of(self, node_id: NodeId) -> Known:
         return self.known_of(node_id)
 
     def _load_pct(self) -> int:
         return self.load_pct()
+
+    def _means(self, card: Callable[[], Card], rng: random.Random, unix_offset_s: float) -> Means:
+        """Return what its clients' questions have at their disposal."""
+        steward = self._steward
+        return Means(
+            registers=self._desk,
+            card=card,
+            view=self._view,
+            rng=rng,
+            unix_offset_s=unix_offset_s,
+            name_of=self._name_of,
+            waits_for=steward.waits_for,
+            loss=steward.loss,
+            is_frozen=self._claiming.is_frozen,
+            name_home=steward.name_home,
+            learn_queue=self._book.learn,
+        )
 
     def _is_member(self, node_id: NodeId) -> bool:
         return node_id == self._own_id or self._view.get(node_id) is not None

@@ -66,6 +66,22 @@ def test_events_json_is_one_object_a_line(mesh: Mesh, node: NodeProcess) -> None
     assert len(mesh("events", "--last", "1", "--data", str(node.data)).stdout.splitlines()) == 1
 
 
+def test_queue_is_set_and_shown(mesh: Mesh, node: NodeProcess) -> None:
+    data = ("--data", str(node.data))
+    assert (
+        mesh("queue", "show", "q", *data).stdout == "q: rendezvous (the default: nothing was set)\n"
+    )
+    said = json.loads(
+        mesh("queue", "set", "q", "--strategy", "round_robin", "--json", *data).stdout
+    )
+    assert (said["outcome"], said["set_by"]) == ("set", "solo")
+    assert abs(said["set_at"] - time.time()) < 60
+    del said["outcome"]
+    assert json.loads(mesh("queue", "show", "q", "--json", *data).stdout) == said
+    assert set(said) == {"queue", "strategy", "set_at", "set_by"}
+    assert "q: round_robin (set " in mesh("queue", "show", "q", *data).stdout
+
+
 def test_task_is_submitted_listed_shown_and_cancelled(mesh: Mesh, node: NodeProcess) -> None:
     data = ("--data", str(node.data))
     sent = mesh(

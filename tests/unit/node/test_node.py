@@ -23,6 +23,8 @@ from mesh.node.config import Metadata
 from mesh.node.delivery import Parcel
 from mesh.node.exchanges import Exchanges
 from mesh.node.node import Node
+from mesh.queues.commands import SetQueue
+from mesh.queues.settings import Strategy
 from mesh.tasks.body import task_key
 from mesh.tasks.commands import New, SubmitMany
 from mesh.wire.packet import FRAME_BYTES_MAX, decode_packet
@@ -153,6 +155,13 @@ def test_join_of_another_mesh_is_refused_and_of_none_is_welcome() -> None:
     welcome, effects = ask(node, 9, Join(card_bytes(9), 0, 0, ()), NO_MESH)
     assert isinstance(welcome, Welcome)
     assert [e.event.kind for e in effects if isinstance(e, Emit)] == [EventKind.JOIN]
+
+
+def test_seeking_node_sets_no_queue_and_says_why() -> None:
+    node = started(mesh_id=NO_MESH, seeds=("there:1",))
+    (answer,) = node.handle_command(NOW, SetQueue(1, "thumbs", Strategy.PULL))
+    assert isinstance(answer, Answer)
+    assert "belongs to no mesh yet: set it again" in str(answer.error)
 
 
 @pytest.mark.parametrize("mesh_id", [NO_MESH, MESH])

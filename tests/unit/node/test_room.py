@@ -5,6 +5,8 @@ from __future__ import annotations
 from mesh.core.effects import Answer
 from mesh.node.commands import SetRoom
 from mesh.node.config import Metadata
+from mesh.queues.commands import SetQueue
+from mesh.queues.settings import Strategy
 from mesh.tasks.commands import Submit, SubmitMany
 from tests.unit.node.neighbours import Neighbours
 from tests.unit.node.talk import job
@@ -87,6 +89,7 @@ def test_only_voter_without_room_refuses_what_is_submitted_to_it_and_says_why() 
     for given in (
         wire.give(1, lambda number: Submit(number, job("full"))),
         wire.give(1, lambda number: SubmitMany(number, (job("full"),))),
+        wire.give(1, lambda number: SetQueue(number, "thumbs", Strategy.PULL)),
     ):
         answer = wire.answer(given)
         assert answer is not None

@@ -76,7 +76,7 @@ class Stewarded:
             unix_offset_s=NOON,
             config=CONFIG,
             calling=Calling(self.view, unknown, CONFIG),
-            strategy_of=lambda queue: self.strategies.get(queue, Strategy.RENDEZVOUS),
+            strategy_of=lambda _now, queue: self.strategies.get(queue, Strategy.RENDEZVOUS),
         )
         self.offers: list[tuple[NodeId, Offer]] = []
         self.calls: list[tuple[NodeId, Call]] = []

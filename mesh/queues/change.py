@@ -1,0 +1,84 @@
+"""Setting a queue's strategy: a change of its register, which may be tried under several ballots.
+
+    a  pull ────── ballot 1 ── some of a majority take it ──► outbid ── tries again: what is there is above its own
+    b  contest ─────── ballot 2 ── finds a's, writes its own on top ──► chosen
+
+Of two that set one queue at once, the later one wins, and the other may find that out only when it tries again:
+what it wrote was taken as the ground of what came after it. It would undo the other's by writing again. So every
+change leaves its mark; who finds its own mark writes nothing, and says that it was overtaken.
+
+Source: our own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mesh.errors import DecodeError
+from mesh.queues.settings import (
+    COUNT_MAX,
+    MARKS_MAX,
+    QueueSettings,
+    Strategy,
+    is_later_version,
+    of_value,
+    to_value,
+)
+from mesh.wire.register_messages import Standing, Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetStrategy:
+    """The change of a queue's register; it does nothing by itself, however often it is called."""
+
+    queue: str
+    strategy: Strategy
+    at: float
+    """Unix."""
+
+    by: str
+    """The node at which it is set, as people know it."""
+
+    mark: int
+    """64 bits that no other change has."""
+
+    def __call__(self, found: Value | None) -> Value | None:
+        """Return what to write in place of what a majority reports; None: nothing may be written.
+
+        What holds already, or was overtaken, is written back as it is. Bytes that are nothing are replaced, those of
+        a later version never.
+        """
+        before = self._before(found)
+        if found is not None and before is None and self._is_others(found):
+            return None
+        if before is None:
+            return to_value(self._first())
+        if self.mark in before.marks or before.strategy is self.strategy:
+            return found
+        return to_value(
+            replace(
+                self._first(),
+                count=min(before.count + 1, COUNT_MAX),
+                marks=(self.mark, *before.marks)[:MARKS_MAX],
+            )
+        )
+
+    def _first(self) -> QueueSettings:
+        return QueueSettings(
+            queue=self.queue,
+            strategy=self.strategy,
+            count=1,
+            set_at=self.at,
+            set_by=self.by,
+            marks=(self.mark,),
+        )
+
+    def _before(self, found: Value | None) -> QueueSettings | None:
+        try:
+            return None if found is None else of_value(self.queue, found)
+        except DecodeError:
+            return None
+
+    def _is_others(self, found: Value) -> bool:
+        """Say whether what cannot be read is for others to change: of a later version, or with an owner."""
+        return found.standing is not Standing.OPEN or is_later_version(found.body)

@@ -1,0 +1,79 @@
+"""Setting a queue's strategy is a change that may be tried under any number of ballots."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mesh.core.ids import NodeId
+from mesh.queues.change import SetStrategy
+from mesh.queues.settings import COUNT_MAX, MARKS_MAX, QueueSettings, Strategy, of_value, to_value
+from mesh.wire.register_messages import Owner, Standing, Value
+from tests.unit.queues.made import NOON, setting
+
+
+def change(
+    strategy: Strategy = Strategy.CONTEST, mark: int = 9, *, queue: str = "thumbs"
+) -> SetStrategy:
+    return SetStrategy(queue=queue, strategy=strategy, at=NOON + 60, by="bert", mark=mark)
+
+
+def made(found: Value | None, by: SetStrategy) -> QueueSettings:
+    value = by(found)
+    assert value is not None
+    return of_value("thumbs", value)
+
+
+def test_the_first_setting_counts_one() -> None:
+    assert made(None, change()) == setting(
+        strategy=Strategy.CONTEST, count=1, set_at=NOON + 60, set_by="bert", marks=(9,)
+    )
+
+
+def test_a_later_setting_counts_on_and_leaves_its_mark_before_the_others() -> None:
+    assert made(to_value(setting()), change()) == setting(
+        strategy=Strategy.CONTEST, count=4, set_at=NOON + 60, set_by="bert", marks=(9, 7)
+    )
+
+
+def test_what_holds_already_is_written_back_as_it_is() -> None:
+    found = to_value(setting())
+    assert change(Strategy.PULL)(found) is found
+
+
+def test_who_was_overtaken_undoes_nothing() -> None:
+    first, second = change(Strategy.PULL, 1), change(Strategy.CONTEST, 2)
+    after_both = second(first(None))
+    assert first(after_both) is after_both
+    assert made(after_both, second).strategy is Strategy.CONTEST
+
+
+def test_bytes_that_are_nothing_are_replaced_and_those_of_a_later_version_never() -> None:
+    assert made(Value(Standing.OPEN, b"\x01rot"), change()).count == 1
+    assert made(Value(Standing.OPEN, b""), change()).count == 1
+    assert made(to_value(setting("other")), change()).count == 1
+    assert change()(Value(Standing.OPEN, b"\x02 of a later version")) is None
+
+
+def test_what_somebody_holds_is_left_alone() -> None:
+    body = to_value(setting()).body
+    assert change()(Value(Standing.LEASED, body, Owner(NodeId(5), 1))) is None
+
+
+def test_the_count_never_leaves_its_bounds() -> None:
+    assert made(to_value(setting(count=COUNT_MAX)), change()).count == COUNT_MAX
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.tuples(st.sampled_from(Strategy), st.integers(0, 2**64 - 2)), min_size=1),
+    st.integers(0, MARKS_MAX - 1),
+)
+def test_a_change_that_is_tried_again_on_top_of_fewer_others_than_are_marked_changes_nothing(
+    others: list[tuple[Strategy, int]], count: int
+) -> None:
+    own = change(Strategy.PULL, 2**64 - 1)  # nobody else draws that
+    value = own(to_value(setting(strategy=Strategy.RENDEZVOUS, marks=())))
+    for strategy, mark in others[:count]:
+        value = change(strategy, mark)(value)
+    assert own(value) is value
