@@ -8,6 +8,8 @@ Source: our own.
 
 from __future__ import annotations
 
+from typing import Final
+
 from mesh.contest.fitness import Circumstances, Weights, fitness
 from mesh.contest.known import Known
 from mesh.contest.rank import bucket
@@ -16,9 +18,13 @@ from mesh.placement.live_view import LiveMember, Wants
 from mesh.placement.rendezvous import hash64
 from mesh.wire.task_messages import Offer
 
+COMPARED: Final = Weights(lag=0, history=0, checkpoint=0, warm=0, distance=0, zone=0)
+"""What members know of each other, and so can be compared by. Of the other parts each knows its own alone: who counted
+them for itself, and one half for the rest, would take itself for the first wherever it did well."""
+
 
 def estimate(
-    now: float, member: LiveMember, wants: Wants, known: Known, weights: Weights
+    now: float, member: LiveMember, wants: Wants, known: Known, weights: Weights = COMPARED
 ) -> float | None:
     """Return the fitness of 0 to 1 that is expected of a member; None: it cannot take this, or has no slot free.
 

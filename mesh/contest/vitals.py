@@ -43,11 +43,11 @@ LISTENERS_MAX: Final = 64
 
 
 class Told(NamedTuple):
-    """What a member said of itself last, and when it was heard."""
+    """What a member said of itself last, and how long its first answer took, in seconds."""
 
     free_slots: int
     load_pct: int
-    at: float
+    rtt_s: float
 
 
 Letter: TypeAlias = tuple[NodeId, object]
@@ -142,8 +142,12 @@ class Listener:
 
     def handle(self, now: float, sender: NodeId, message: VitalsTold) -> None:
         """Take what a member says of itself."""
-        if sender in self._asked:
-            self._told[sender] = Told(message.free_slots, message.load_pct, now)
+        asked_at = self._asked.get(sender)
+        if asked_at is None:
+            return
+        known = self._told.get(sender)
+        rtt_s = now - asked_at if known is None else known.rtt_s
+        self._told[sender] = Told(message.free_slots, message.load_pct, rtt_s)
 
     def told(self, now: float, node_id: NodeId) -> Told | None:
         """Return what a member said last, as long as it would say what has changed; None: it was not heard of late."""

@@ -14,11 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Final
 
 from mesh.contest.caller import Caller, Candidate, Story
 from mesh.contest.caller import Step as Move
-from mesh.contest.estimate import estimate, in_order, wants_of
-from mesh.contest.fitness import DEFAULT_WEIGHTS, Weights
+from mesh.contest.estimate import COMPARED, estimate, in_order, wants_of
+from mesh.contest.fitness import Weights
 from mesh.contest.known import KnownOf
 from mesh.contest.vitals import Listener
 from mesh.contest.window import Window, base_s, delay_s
@@ -29,6 +30,9 @@ from mesh.tasks.effects import Step
 from mesh.wire.contest_messages import Bid, Called
 from mesh.wire.task_messages import Decline, Offer
 
+FAR_FADES: Final = 0.99
+"""By so much, each contest, the farthest that was called of late counts less."""
+
 
 class Calling:
     """All contests of one steward. What returns steps returns calls to be sent; `given_up` collects whom nobody took."""
@@ -38,7 +42,7 @@ class Calling:
         view: LiveView,
         known_of: KnownOf,
         config: TasksConfig,
-        weights: Weights = DEFAULT_WEIGHTS,
+        weights: Weights = COMPARED,
     ) -> None:
         self._view = view
         self._weights = weights
@@ -48,6 +52,7 @@ class Calling:
         self.listener = Listener()
         """What members tell of themselves while contests are held here."""
 
+        self._far_s = 0.0  # the round trip to the farthest that was called of late
         self.given_up: list[bytes] = []
         """Tasks that all who were called have let pass; whoever takes them clears it."""
 
@@ -84,7 +89,7 @@ class Calling:
                 found[member.node_id] = Candidate(called, score)
         scores = {node_id: one.fitness for node_id, one in found.items()}
         candidates = [found[node_id] for node_id in in_order(scores, wants.key)]
-        move = self._caller.open(now, key, offer, candidates, self._window_s(candidates))
+        move = self._caller.open(now, key, offer, candidates, self._window_s(now, candidates))
         return self._carry_out([move])
 
     def handle_bid(self, now: float, key: bytes, sender: NodeId, bid: Bid) -> None:
@@ -129,13 +134,24 @@ class Calling:
 
     # Inside.
 
-    def _window_s(self, candidates: list[Candidate]) -> float:
+    def _window_s(self, now: float, candidates: list[Candidate]) -> float:
         """Return c for these: twice the delay to the farthest that is called first, longer where all are loaded."""
-        first = candidates[:4]
-        rtts = (self._known_of(one.called.node_id).rtt_high_s for one in first)
-        delay = delay_s(max((rtt for rtt in rtts if rtt is not None), default=0.0))
-        load = sum(one.called.load_pct for one in first) / (100 * max(1, len(first)))
+        first = [one.called for one in candidates[:4]]
+        rtts = [rtt for one in first if (rtt := self._rtt_s(now, one.node_id)) is not None]
+        if len(rtts) < len(first):  # who is not measured yet may be as far as anybody that is
+            rtts.append(max(self._far_s, *rtts, 0.0))
+        self._far_s = max(self._far_s * FAR_FADES, *rtts, 0.0)
+        delay = delay_s(max(rtts))
+        load = sum(one.load_pct for one in first) / (100 * max(1, len(first)))
         return self.window.c_s(base_s(delay, load))
+
+    def _rtt_s(self, now: float, node_id: NodeId) -> float | None:
+        """Return the longest round trip to a member that is to be reckoned with; None: none was measured."""
+        measured = self._known_of(node_id).rtt_high_s
+        if measured is not None:
+            return measured
+        told = self.listener.told(now, node_id)
+        return None if told is None else told.rtt_s
 
     def _carry_out(self, moves: Iterable[Move]) -> list[Step]:
         steps: list[Step] = []

@@ -39,16 +39,15 @@ from mesh.registers.outbox import Fenced, Written
 from mesh.registers.proposal import Chosen
 from mesh.registers.trust import Hold
 from mesh.tasks.body import Result, task_key
-from mesh.tasks.changes import Claim
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
 from mesh.tasks.intake import Intake
-from mesh.tasks.naming import DECLINED, Namings, claim_of, offer_of
+from mesh.tasks.naming import DECLINED, Namings, claim_for, claim_of, offer_of
 from mesh.tasks.output import HeldOutput
 from mesh.tasks.run import KILLED, Run, Stage
 from mesh.tasks.runs import Runs
 from mesh.wire.records import Card
-from mesh.wire.register_messages import Owner, Standing, Value
+from mesh.wire.register_messages import Standing, Value
 from mesh.wire.task_messages import (
     CancelAnswer,
     CancelRun,
@@ -230,11 +229,7 @@ class Claiming(Runs):
             return declined
         card = self._card()
         self._last_claim_at = max(now + self._unix_offset_s, self._last_claim_at + CLAIM_STEP_S)
-        owner = Owner(card.node_id, card.boot)
-        claim = Claim(
-            self._last_claim_at, owner, card.name, offer.cause, lost_attempt=offer.attempt - 1
-        )
-        run = self._begin(now, offer, claim)
+        run = self._begin(now, offer, claim_for(offer, card, self._last_claim_at))
         run.senders[sender] = offer.attempt
         self._intake.take(sender, offer)
         self._ask(now, run)

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mesh.contest.bidder import Bidder, Turn
-from mesh.contest.estimate import estimate, wants_of
-from mesh.contest.fitness import DEFAULT_WEIGHTS, Circumstances, Fitness, Weights, fitness
+from mesh.contest.estimate import COMPARED, estimate, wants_of
+from mesh.contest.fitness import Circumstances, Fitness, Weights, fitness
 from mesh.contest.known import Known
 from mesh.contest.rank import estimate_rank
 from mesh.contest.vitals import Teller
@@ -41,7 +41,7 @@ class Contending:
         view: LiveView,
         load_pct: Callable[[], int],
         rng: random.Random,
-        weights: Weights = DEFAULT_WEIGHTS,
+        weights: Weights = COMPARED,
     ) -> None:
         """`load_pct` tells how busy this host is, in hundredths of all its processors."""
         self._claiming = claiming

@@ -18,7 +18,7 @@ from mesh.tasks.body import Head, is_task_key
 from mesh.tasks.form import peek
 from mesh.tasks.ready_queue import Lane, Queued
 from mesh.wire.register_messages import Owner
-from mesh.wire.task_messages import AttemptCause
+from mesh.wire.task_messages import AttemptCause, Offer
 
 
 class Phase(Enum):
@@ -69,6 +69,21 @@ class Entry(Queued):
 
     pauses: int = 0
     """How often it was said to be somebody's, against what is kept here."""
+
+    def offer(self, head: Head, cause: AttemptCause) -> Offer:
+        """Return the offer of its next attempt; `head` is what its record says."""
+        return Offer(
+            task_id=head.task_id,
+            ballot=self.ballot,
+            seq=self.seq,
+            attempt=self.attempt,
+            cause=cause,
+            pool=head.pool,
+            node_class=head.node_class,
+            labels=head.labels,
+            needs=head.needs,
+            has_more=self.had_more,
+        )
 
 
 def head_of(record: Record) -> Head | None:

@@ -92,3 +92,9 @@ def claim_of(body: Body) -> Claim:
     running = body.running
     assert running is not None
     return Claim(running.started, running.owner, running.name)
+
+
+def claim_for(offer: Offer, card: Card, at: float) -> Claim:
+    """Return the claim that answers an offer, made at a time of day (Unix)."""
+    owner = Owner(card.node_id, card.boot)
+    return Claim(at, owner, card.name, offer.cause, lost_attempt=offer.attempt - 1)

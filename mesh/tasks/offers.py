@@ -120,6 +120,11 @@ class Offers:
         is_noted = None if answer.free_slots else True
         self._queue.note_free(sender, answer.free_slots, is_noted=is_noted)
 
+    def note_silence(self, entry: Entry, node_id: NodeId | None) -> None:
+        """Take that a member did not answer an offer, or did not take up what it was named for: it is as good as busy."""
+        if node_id is not None:
+            self._queue.note_answer(entry.lane, node_id, Decline.BUSY, 0)
+
     def pause_s(self, entry: Entry, heard: Heard) -> float:
         """Return for how long a task is not offered that is said to be somebody's, or over: each time twice as long."""
         # Whoever found it over has written that back, to this voter too: its word alone ends nothing here.

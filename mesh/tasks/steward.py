@@ -50,9 +50,7 @@ from mesh.wire.contest_messages import Bid, VitalsTold
 from mesh.wire.register_messages import Owner, Standing
 from mesh.wire.task_messages import (
     AttemptCause,
-    Decline,
     Named,
-    Offer,
     OfferAnswer,
     TaskState,
 )
@@ -238,10 +236,14 @@ class Steward:
             if entry.phase is Phase.WAITS:
                 self._wait(now, key, entry, now)
             elif entry.phase is Phase.LEASED:
-                self._note_silence(now, key, entry)
+                voter = self._desk.voter
+                if voter.record(key).is_named and voter.remaining_s(now, key) is None:
+                    self._offers.note_silence(
+                        entry, None if entry.owner is None else entry.owner.node_id
+                    )
                 self._watch(now, key, entry)
             elif entry.asked is not None:
-                self._queue.note_answer(entry.lane, entry.asked, Decline.BUSY, 0)
+                self._offers.note_silence(entry, entry.asked)
                 entry.is_contested = True  # its home says nothing
                 self._wait_on(now, key, entry)
         steps = self._offers.handle_timeout(now)
@@ -315,18 +317,7 @@ class Steward:
             self._watch(now, key, entry)
             return []
         entry.had_more = bool(entry.lane.waiting)
-        offer = Offer(
-            task_id=head.task_id,
-            ballot=entry.ballot,
-            seq=entry.seq,
-            attempt=entry.attempt,
-            cause=head.cause if entry.owner is None else self._loss(entry.owner),
-            pool=head.pool,
-            node_class=head.node_class,
-            labels=head.labels,
-            needs=head.needs,
-            has_more=entry.had_more,
-        )
+        offer = entry.offer(head, head.cause if entry.owner is None else self._loss(entry.owner))
         if self._strategy_of(now, entry.lane.key.queue) is Strategy.CONTEST:
             entry.is_contested = True
         steps, until = self._offers.ask(now, key, entry, offer, member)
@@ -339,7 +330,7 @@ class Steward:
         for key in self._offers.take_given_up():
             entry = self._tasks.get(key)
             if entry is not None and entry.asked is not None:
-                self._queue.note_answer(entry.lane, entry.asked, Decline.BUSY, 0)
+                self._offers.note_silence(entry, entry.asked)
                 self._wait_on(now, key, entry)
 
     def _is_over(self, owner: Owner) -> bool:
@@ -354,13 +345,6 @@ class Steward:
         entry.phase = Phase.LEASED
         self._timers.set(key, now + (remaining_s or self._config.offer_timeout_s))
 
-    def _note_silence(self, now: float, key: bytes, entry: Entry) -> None:
-        """Note of one that was named, and has no lease yet, what is noted of one that did not answer an offer."""
-        voter = self._desk.voter
-        is_silent = voter.record(key).is_named and voter.remaining_s(now, key) is None
-        if is_silent and entry.owner is not None:
-            self._queue.note_answer(entry.lane, entry.owner.node_id, Decline.BUSY, 0)
-
     def _watch(self, now: float, key: bytes, entry: Entry) -> None:
         """Wait until the lease is over, or let the task wait for the next one to run it."""
         remaining_s = self._desk.voter.remaining_s(now, key)
@@ -369,9 +353,8 @@ class Steward:
             self._timers.set(key, now + remaining_s)
         else:
             if entry.phase is Phase.LEASED or (entry.owner and self._is_over(entry.owner)):
-                entry.lost_at = (
-                    now  # else this voter was told of it just now, and its owner may renew it
-                )
+                # Else this voter was told of it just now, and its owner may renew it.
+                entry.lost_at = now
             self._wait(now, key, entry, now + self._stagger_s(entry))
 
     def _stagger_s(self, entry: Entry) -> float:

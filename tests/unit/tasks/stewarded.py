@@ -17,7 +17,7 @@ from mesh.tasks.body import task_key
 from mesh.tasks.calling import Calling
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.steward import Steward
-from mesh.wire.contest_messages import Call
+from mesh.wire.contest_messages import AskVitals, Call
 from mesh.wire.records import Metadata
 from mesh.wire.register_messages import Accept, Renew, Standing, Value
 from mesh.wire.roster_messages import Roster
@@ -140,6 +140,8 @@ class Stewarded:
     def _note(self, step: object) -> None:
         assert isinstance(step, tuple)
         to, message = step
+        if isinstance(message, AskVitals):
+            return
         assert isinstance(message, Offer | Call)
         if isinstance(message, Call):
             self.calls.append((to, message))
