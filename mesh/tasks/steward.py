@@ -71,7 +71,7 @@ class Steward:
         calling: Calling,
         strategy_of: Callable[[float, str], Strategy],
     ) -> None:
-        """Begin with nothing; `adopt` takes what the voter holds already."""
+        """Begin with nothing: `adopt`."""
         self._desk = desk
         self._view = view
         self._unix_offset_s = unix_offset_s
