@@ -26,8 +26,9 @@ from mesh.contest.window import Window, base_s, delay_s
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember, LiveView
 from mesh.tasks.config import TasksConfig
+from mesh.tasks.contest_json import told as contest_told
 from mesh.tasks.effects import Step
-from mesh.wire.contest_messages import Bid, Called
+from mesh.wire.contest_messages import AskContest, Bid, Called, ContestTold
 from mesh.wire.task_messages import Decline, Offer
 
 FAR_FADES: Final = 0.99
@@ -42,8 +43,10 @@ class Calling:
         view: LiveView,
         known_of: KnownOf,
         config: TasksConfig,
+        unix_offset_s: float = 0.0,
         weights: Weights = COMPARED,
     ) -> None:
+        self._unix_offset_s = unix_offset_s
         self._view = view
         self._weights = weights
         self._known_of = known_of
@@ -114,6 +117,12 @@ class Calling:
         if story is not None and winner is not None and len(story.called) > 1:
             self.window.note(story.bids, story.is_first_window)
         return story
+
+    def tell(self, asked: AskContest) -> ContestTold:
+        """Return how the latest contest for a task went, if one was held here and is remembered."""
+        story = self._caller.story(asked.task_id)
+        found = None if story is None else contest_told(story, self._unix_offset_s)
+        return ContestTold(asked.task_id, found)
 
     def handle_timeout(self, now: float) -> list[Step]:
         """Call the next where nobody has taken a task in time; ask members of their vitals."""

@@ -45,7 +45,15 @@ from mesh.tasks.output import HeldOutput
 from mesh.tasks.steward import Steward
 from mesh.tasks.telling import lost, told
 from mesh.wire import task_messages as wire
-from mesh.wire.contest_messages import AskVitals, Bid, Call, Settled, VitalsTold
+from mesh.wire.contest_messages import (
+    AskContest,
+    AskVitals,
+    Bid,
+    Call,
+    ContestTold,
+    Settled,
+    VitalsTold,
+)
 from mesh.wire.records import Card
 from mesh.wire.register_messages import Renewed
 from mesh.wire.roster_messages import Roster
@@ -71,7 +79,7 @@ class Tasks:
 
     MESSAGES: Final = frozenset(
         {Offer, Named, OfferAnswer, SlotsFree, CancelRun, CancelAnswer, Watch}
-        | {Call, Bid, Settled, AskVitals, VitalsTold}
+        | {Call, Bid, Settled, AskVitals, VitalsTold, AskContest, ContestTold}
         | HeldOutput.MESSAGES
         | Following.MESSAGES
     )
@@ -107,7 +115,7 @@ class Tasks:
         self._desk = desk
         self._own_id = card().node_id
         self._view = view
-        self._calling = Calling(view, self._known_of, config)
+        self._calling = Calling(view, self._known_of, config, unix_offset_s)
         self._book = QueueBook(desk, rng)
         self._steward = Steward(
             desk=desk,
@@ -305,12 +313,9 @@ class Tasks:
             case OfferAnswer() | SlotsFree() | VitalsTold():
                 self._steward.handle_message(now, sender, message)
                 return []
-            case Bid():
-                self._steward.handle_message(now, sender, message)
-                return self._contending.handle_message(now, sender, message)
-            case Call() | Settled() | AskVitals():
-                return self._contending.handle_message(now, sender, message)
-            case CancelAnswer():
+            case Call() | Bid() | Settled() | AskVitals() | AskContest():
+                return self._hear_contest(now, sender, message)
+            case CancelAnswer() | ContestTold():
                 return list(self._asking.handle_message(now, sender, message))
             case Notice():
                 steps: list[Step] = list(self._asking.handle_message(now, sender, message))
@@ -328,6 +333,15 @@ class Tasks:
             raise LocalProtocolError(f"{type(message).__name__} is no message about tasks")
         self._desk.handle(now, sender, message)
         return []
+
+    def _hear_contest(
+        self, now: float, sender: NodeId, message: Call | Bid | Settled | AskVitals | AskContest
+    ) -> list[Step]:
+        if isinstance(message, AskContest):
+            return [(sender, self._calling.tell(message))]
+        if isinstance(message, Bid):
+            self._steward.handle_message(now, sender, message)
+        return self._contending.handle_message(now, sender, message)
 
     def _on_event(self, now: float, event: Output) -> list[Step]:
         match event:
