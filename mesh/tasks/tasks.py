@@ -134,16 +134,13 @@ class Tasks:
         """Returns the newest tasks that this node votes on, so many at most, as it knows them, in short JSON."""
 
         self._steward.adopt(now, kept)
-
-    @property
-    def is_steward(self) -> bool:
-        """Say whether this node votes on tasks that are not over: else who comes and goes moves nothing here."""
-        return len(self._steward) > 0
+        self.is_steward = len(self._steward) > 0
+        """Whether this node votes on tasks that are not over: else who comes and goes moves nothing here."""
 
     # What happens.
 
     def handle_message(self, now: float, sender: NodeId, *messages: object) -> list[Outgoing]:
-        """Take one of `MESSAGES`, or of registers, or several that came together."""
+        """Take one of `MESSAGES`, or of registers, or several that came together; none: do what the desk was told elsewhere."""
         steps = [step for one in messages for step in self._dispatch(now, sender, one)]
         return self._carry_out(now, steps)
 
@@ -185,10 +182,6 @@ class Tasks:
     def committed(self, now: float, number: int) -> list[Outgoing]:
         """Take that a `Commit` and all before it are durable."""
         self._desk.committed(now, number)
-        return self._carry_out(now, [])
-
-    def settle(self, now: float) -> list[Outgoing]:
-        """Return what is to be done for what the desk was told elsewhere."""
         return self._carry_out(now, [])
 
     def handle_timeout(self, now: float) -> list[Outgoing]:
@@ -268,6 +261,7 @@ class Tasks:
                 if not todo:
                     claiming = self._claiming
                     self.used, self.free_slots = claiming.used, claiming.free_slots
+                    self.is_steward = len(self._steward) > 0
                     return outputs + [Send(to, tuple(messages)) for to, messages in sends.items()]
 
     def _dispatch(self, now: float, sender: NodeId, message: object) -> list[Step]:
