@@ -74,6 +74,9 @@ class Tasks:
     name_of: Callable[[NodeId], str] | None = None
     """Returns what people call a member, be it gone; None: its id serves for one that is. Set before the first call."""
 
+    is_steward = False
+    """Whether this node votes on tasks that are not over: else who comes and goes moves nothing here."""
+
     def __init__(
         self,
         *,
@@ -135,7 +138,6 @@ class Tasks:
 
         self._steward.adopt(now, kept)
         self.is_steward = len(self._steward) > 0
-        """Whether this node votes on tasks that are not over: else who comes and goes moves nothing here."""
 
     # What happens.
 
