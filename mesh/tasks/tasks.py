@@ -94,6 +94,9 @@ class Tasks:
     load_pct: Callable[[], int] = staticmethod(lambda: 0)
     """Returns how busy this host is, in hundredths of all its processors. Set before the first call."""
 
+    heeds_members = False
+    """Whether this node votes on tasks that are not over, or is called for one: else who comes and goes moves nothing here."""
+
     def __init__(
         self,
         *,
@@ -154,19 +157,12 @@ class Tasks:
         """Returns the newest tasks that this node votes on, so many at most, as it knows them, in short JSON."""
 
         self._steward.adopt(now, kept)
-
-    @property
-    def heeds_members(self) -> bool:
-        """Say whether this node votes on tasks that are not over, or is called for one.
-
-        Else who comes and goes moves nothing here.
-        """
-        return len(self._steward) + len(self._contending) > 0
+        self.heeds_members = len(self._steward) > 0
 
     # What happens.
 
     def handle_message(self, now: float, sender: NodeId, *messages: object) -> list[Outgoing]:
-        """Take one of `MESSAGES`, or of registers, or several that came together."""
+        """Take one of `MESSAGES`, or of registers, or several that came together; none: do what the desk was told elsewhere."""
         steps = [step for one in messages for step in self._dispatch(now, sender, one)]
         return self._carry_out(now, steps)
 
@@ -209,10 +205,6 @@ class Tasks:
     def committed(self, now: float, number: int) -> list[Outgoing]:
         """Take that a `Commit` and all before it are durable."""
         self._desk.committed(now, number)
-        return self._carry_out(now, [])
-
-    def settle(self, now: float) -> list[Outgoing]:
-        """Return what is to be done for what the desk was told elsewhere."""
         return self._carry_out(now, [])
 
     def handle_timeout(self, now: float) -> list[Outgoing]:
@@ -301,6 +293,7 @@ class Tasks:
                 if not todo and not self._book.ask_due(now):
                     claiming = self._claiming
                     self.used, self.free_slots = claiming.used, claiming.free_slots
+                    self.heeds_members = len(self._steward) + len(self._contending) > 0
                     return outputs + [Send(to, tuple(messages)) for to, messages in sends.items()]
 
     def _dispatch(self, now: float, sender: NodeId, message: object) -> list[Step]:
