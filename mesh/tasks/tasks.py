@@ -123,8 +123,7 @@ class Tasks:
             is_frozen=self._claiming.is_frozen,
             name_home=steward.name_home,
         )
-        kept = in_order_of_making(desk.voter)
-        self._asking = Asking(means, kept)
+        self._asking = Asking(means, kept := in_order_of_making(desk.voter))
         self._following = Following(means, config)
         self._noticing = Noticing()
         self.used = 0
