@@ -93,7 +93,10 @@ class Offers:
 
     def is_awaited(self, key: bytes, entry: Entry, sender: NodeId, attempt: int) -> bool:
         """Say whether this member may answer about this attempt just now."""
-        return entry.attempt == attempt and (key in self.calling or entry.asked == sender)
+        if entry.attempt != attempt or entry.asked is None:
+            return False
+        is_contest = key in self.calling
+        return self.calling.was_called(key, sender) if is_contest else entry.asked == sender
 
     def hear(
         self, now: float, key: bytes, entry: Entry, sender: NodeId, answer: OfferAnswer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -168,7 +170,8 @@ def test_a_voter_asks_from_its_first_contest_on_all_at_once_if_they_are_few() ->
 def test_a_large_mesh_is_asked_in_parts() -> None:
     listener, members = Listener(), [NodeId(n) for n in range(1, 121)]
     listener.use(0.0)
-    sizes, now = [], 0.0
+    sizes: list[int] = []
+    now = 0.0
     while len(sizes) < 3:
         sizes.append(len(listener.ask(now, members)))
         due = listener.next_deadline()
@@ -191,7 +194,7 @@ def test_a_voter_that_goes_on_holding_contests_asks_again_and_one_that_does_not_
         times += [due for _ in listener.ask(due, [ANNA])]
         assert due < 300
     assert times[0] == 0.0
-    pauses = [after - before for before, after in zip(times, times[1:], strict=False)]
+    pauses = [after - before for before, after in itertools.pairwise(times)]
     assert all(v.ASK_AGAIN_S <= pause < v.ASK_AGAIN_S + v.USED_S / 10 + 0.1 for pause in pauses)
     assert 100 < times[-1] < 100 + v.USED_S
     listener.use(400.0)
