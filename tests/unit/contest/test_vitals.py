@@ -120,7 +120,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 @given(steps=STEPS)
 def test_whatever_is_asked_each_deadline_is_done_with_and_whoever_listens_knows_the_latest(
     steps: list[tuple[str, int, float]],

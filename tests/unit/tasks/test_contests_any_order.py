@@ -129,7 +129,7 @@ STEPS = (
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(STEPS), st.integers(0, 5), st.integers(0, 5)), max_size=40
