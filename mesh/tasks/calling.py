@@ -143,10 +143,10 @@ class Calling:
         """Return c for these: twice the delay to the farthest that is called first, longer where all are loaded."""
         first = [one.called for one in candidates[:4]]
         rtts = [rtt for one in first if (rtt := self._rtt_s(now, one.node_id)) is not None]
-        if len(rtts) < len(first):  # who is not measured yet may be as far as anybody that is
-            rtts.append(max(self._far_s, *rtts, 0.0))
         self._far_s = max(self._far_s * FAR_FADES, *rtts, 0.0)
-        delay = delay_s(max(rtts, default=0.0))
+        # Who is not measured yet may be as far as anybody that was of late.
+        far_s = self._far_s if len(rtts) < len(first) else max(rtts, default=0.0)
+        delay = delay_s(far_s)
         load = sum(one.load_pct for one in first) / (100 * max(1, len(first)))
         return min(self.window.c_s(base_s(delay, load)), self._window_s_max)
 
