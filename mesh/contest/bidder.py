@@ -11,15 +11,18 @@ quorum grants a task once, whoever asks.
 
 A bid may overtake the call that it answers: the latest are remembered for a moment.
 
+What anybody may say wrongly costs time alone, and not much of it: a word counts from those alone who were called
+too, holds a member up once, and no caller's contest bars another's.
+
 Source: our own; the waiting rule is that of the design, section "The contest".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from mesh.contest.rank import bucket
 from mesh.core.ageing import take_aged
@@ -29,6 +32,9 @@ from mesh.wire.contest_messages import SCORE_MAX, Bid, Call, Settled
 
 CALLS_MAX: Final = 4_096
 """Contests that a member takes part in at once; with so many, a further call is not heard."""
+
+CALLS_OF_ONE_MAX: Final = 256
+"""Of these, those of one caller: several times as many as a voter holds at once, and no caller shuts out the others."""
 
 HEARD_S: Final = 2.0
 HEARD_MAX: Final = 1_024
@@ -55,6 +61,13 @@ class Turn(NamedTuple):
     call: Call
 
 
+class Word(NamedTuple):
+    """What was heard of a contest: somebody's bid, or (None) that it has the task."""
+
+    sender: NodeId
+    score: int | None
+
+
 @dataclass(slots=True)
 class Part:
     """A member's part in one contest. Invariant: it has a timer, unless it has bid."""
@@ -67,15 +80,27 @@ class Part:
 
     standing: Standing = Standing.WAITS
     suspended_by: NodeId | None = None
+    waited_for: set[NodeId] = field(default_factory=set)
+    """Whose bids have suspended it: each does so once, so that nobody holds it up by saying it again."""
+
+    def heeds(self, sender: NodeId) -> bool:
+        """Say whether this member's word counts here: it was called too, or called."""
+        return sender == self.caller or any(one.node_id == sender for one in self.call.called)
+
+
+_Key: TypeAlias = tuple[str, NodeId]
+"""A task and who called: each caller's contest is one of its own, and no caller ends, or bars, another's."""
 
 
 class Bidder:
     """All contests in which a member is called. Pure: it is told the time, and says when it wants to be asked."""
 
     def __init__(self) -> None:
-        self._parts: dict[str, Part] = {}
-        self._timers: Timers[str] = Timers()
-        self._heard: dict[tuple[str, int], tuple[NodeId, int] | None] = {}  # None: it is granted
+        self._parts: dict[_Key, Part] = {}
+        self._callers: dict[str, dict[NodeId, None]] = {}  # of each task
+        self._calls: dict[NodeId, int] = {}  # of each caller
+        self._timers: Timers[_Key] = Timers()
+        self._heard: dict[tuple[str, int], Word] = {}
         self._heard_at: dict[tuple[str, int], float] = {}
         self.dropped = 0
         """Calls that were not heard, for want of room."""
@@ -83,68 +108,86 @@ class Bidder:
     def __len__(self) -> int:
         return len(self._parts)
 
+    def turns_away(self, caller: NodeId, task_id: str) -> bool:
+        """Say whether there is no room for a call; it is counted then. O(1): asked before anything is reckoned."""
+        if (task_id, caller) in self._parts:
+            return False
+        is_full = len(self._parts) >= CALLS_MAX or self._calls.get(caller, 0) >= CALLS_OF_ONE_MAX
+        self.dropped += is_full
+        return is_full
+
     def handle_call(
         self, now: float, caller: NodeId, call: Call, *, score: int, wait_s: float, again_s: float
     ) -> None:
         """Take part, with a fitness of `score` (0 to SCORE_MAX): bid after `wait_s`, or `again_s` after a suspension.
 
-        The same call again changes nothing; a later round, or attempt, of the same task takes its place.
+        The same call again changes nothing; a later round, or attempt, of the same caller takes its place. One for
+        which there is no room is dropped.
         """
         offer = call.offer
-        known = self._parts.get(offer.task_id)
+        if self.turns_away(caller, offer.task_id):
+            return
+        key = (offer.task_id, caller)
+        known = self._parts.get(key)
         if known is not None:
             before = (known.call.offer.attempt, known.call.round)
             if (offer.attempt, call.round) <= before:
                 return
-            self._leave(offer.task_id)
-        elif len(self._parts) >= CALLS_MAX:
-            self.dropped += 1
-            return
+            self._leave(key)
         self._forget_old(now)
-        key = (offer.task_id, offer.attempt)
-        if key in self._heard and self._heard[key] is None:
+        part = Part(caller, call, score, again_s)
+        heard = self._heard.get((offer.task_id, offer.attempt))
+        if heard is not None and not part.heeds(heard.sender):
+            heard = None
+        if heard is not None and heard.score is None:
             return
-        part = self._parts[offer.task_id] = Part(caller, call, score, again_s)
-        self._timers.set(offer.task_id, now + wait_s)
-        heard = self._heard.get(key)
-        if heard is not None and level(heard[1]) >= level(score):
-            self._suspend(now, offer.task_id, part, heard[0])
+        self._parts[key] = part
+        self._callers.setdefault(offer.task_id, {})[caller] = None
+        self._calls[caller] = self._calls.get(caller, 0) + 1
+        self._timers.set(key, now + wait_s)
+        if heard is not None and heard.score is not None and level(heard.score) >= level(score):
+            self._suspend(now, key, part, heard.sender)
 
     def handle_bid(self, now: float, sender: NodeId, bid: Bid) -> None:
-        """Take another's bid: a better one suspends this member's own, unless that is made."""
-        part = self._parts.get(bid.task_id)
-        if part is None or part.call.offer.attempt < bid.attempt:
-            self._note(now, (bid.task_id, bid.attempt), (sender, bid.score))
+        """Take another's bid: a better one suspends this member's own, unless that is made. O(its callers)."""
+        keys = self._keys(bid.task_id)
+        if all(self._parts[key].call.offer.attempt < bid.attempt for key in keys):
+            self._note(now, (bid.task_id, bid.attempt), Word(sender, bid.score))
             return
-        is_other = part.call.offer.attempt != bid.attempt or part.standing is Standing.HAS_BID
-        if is_other or level(bid.score) < level(part.score):
-            return
-        self._suspend(now, bid.task_id, part, sender)
+        for key in keys:
+            part = self._parts[key]
+            is_other = part.call.offer.attempt != bid.attempt or part.standing is Standing.HAS_BID
+            if is_other or level(bid.score) < level(part.score) or not part.heeds(sender):
+                continue
+            if sender not in part.waited_for:
+                self._suspend(now, key, part, sender)
 
-    def handle_settled(self, now: float, settled: Settled) -> None:
-        """Take that this attempt is somebody's: there is nothing to bid for any more."""
-        part = self._parts.get(settled.task_id)
-        if part is not None and part.call.offer.attempt <= settled.attempt:
-            self._leave(settled.task_id)
-        if part is None or part.call.offer.attempt < settled.attempt:
-            self._note(now, (settled.task_id, settled.attempt), None)
+    def handle_settled(self, now: float, sender: NodeId, settled: Settled) -> None:
+        """Take that this attempt is somebody's: there is nothing to bid for any more. O(its callers)."""
+        keys = self._keys(settled.task_id)
+        if all(self._parts[key].call.offer.attempt < settled.attempt for key in keys):
+            self._note(now, (settled.task_id, settled.attempt), Word(sender, None))
+        for key in keys:
+            part = self._parts[key]
+            if part.call.offer.attempt <= settled.attempt and part.heeds(sender):
+                self._leave(key)
 
     def handle_member_down(self, now: float, node_id: NodeId) -> None:
         """Take that a member seems gone: whoever waits for its grant goes on. O(contests here)."""
-        for task_id, part in self._parts.items():
+        for key, part in self._parts.items():
             if part.suspended_by == node_id:
-                self._timers.set(task_id, now + part.again_s)
+                self._timers.set(key, now + part.again_s)
 
     def end(self, task_id: str) -> None:
-        """Take no part any more: this member's claim is over, one way or the other."""
-        if task_id in self._parts:
-            self._leave(task_id)
+        """Take no part any more: this member's claim is over, one way or the other. O(its callers)."""
+        for key in self._keys(task_id):
+            self._leave(key)
 
     def handle_timeout(self, now: float) -> list[Turn]:
         """Return the turns that have come. Whoever is given one makes its bid, or calls `end`."""
         turns = []
-        for task_id in self._timers.take_due(now):
-            part = self._parts[task_id]
+        for key in self._timers.take_due(now):
+            part = self._parts[key]
             part.standing, part.suspended_by = Standing.HAS_BID, None
             turns.append(Turn(part.caller, part.call))
         return turns
@@ -154,44 +197,58 @@ class Bidder:
         return self._timers.next_deadline()
 
     def rivals(self, task_id: str, own_id: NodeId) -> tuple[NodeId, ...]:
-        """Return who is to hear this member's bid: the others called, and the caller; each once."""
-        part = self._parts.get(task_id)
-        if part is None:
-            return ()
-        called: Iterable[NodeId] = (one.node_id for one in part.call.called)
-        return tuple(one for one in dict.fromkeys([part.caller, *called]) if one != own_id)
+        """Return who is to hear this member's bid: the others called, and the callers; each once."""
+        found: dict[NodeId, None] = {}
+        for key in self._keys(task_id):
+            part = self._parts[key]
+            found |= dict.fromkeys([part.caller, *(one.node_id for one in part.call.called)])
+        return tuple(one for one in found if one != own_id)
 
     def check_invariants(self) -> None:
-        """Raise AssertionError if a part has no timer, or a timer no part."""
+        """Raise AssertionError if a part has no timer, or a timer no part; or a count or bound does not hold."""
         waiting = {
-            task_id
-            for task_id, part in self._parts.items()
-            if part.standing is not Standing.HAS_BID
+            key for key, part in self._parts.items() if part.standing is not Standing.HAS_BID
         }
         assert waiting == set(self._timers)
-        assert all(
-            (part.suspended_by is not None) == (part.standing is Standing.SUSPENDED)
-            for part in self._parts.values()
-        )
+        for key, part in self._parts.items():
+            assert key == (part.call.offer.task_id, part.caller)
+            assert (part.suspended_by is not None) == (part.standing is Standing.SUSPENDED)
+        pairs = {(task_id, one) for task_id, those in self._callers.items() for one in those}
+        assert pairs == set(self._parts)
+        assert self._calls == Counter(caller for _, caller in self._parts)
+        assert all(count <= CALLS_OF_ONE_MAX for count in self._calls.values())
+        assert len(self._parts) <= CALLS_MAX
         assert self._heard.keys() == self._heard_at.keys()
         assert len(self._heard) <= HEARD_MAX
 
     # Inside.
 
-    def _suspend(self, now: float, task_id: str, part: Part, by: NodeId) -> None:
+    def _keys(self, task_id: str) -> list[_Key]:
+        return [(task_id, caller) for caller in self._callers.get(task_id, ())]
+
+    def _suspend(self, now: float, key: _Key, part: Part, by: NodeId) -> None:
         part.standing, part.suspended_by = Standing.SUSPENDED, by
-        self._timers.set(task_id, now + part.call.patience_us / 1e6 + part.again_s)
+        part.waited_for.add(by)
+        self._timers.set(key, now + part.call.patience_us / 1e6 + part.again_s)
 
-    def _leave(self, task_id: str) -> None:
-        del self._parts[task_id]
-        self._timers.cancel(task_id)
+    def _leave(self, key: _Key) -> None:
+        task_id, caller = key
+        del self._parts[key]
+        self._timers.cancel(key)
+        self._calls[caller] -= 1
+        if not self._calls[caller]:
+            del self._calls[caller]
+        callers = self._callers[task_id]
+        del callers[caller]
+        if not callers:
+            del self._callers[task_id]
 
-    def _note(self, now: float, key: tuple[str, int], word: tuple[NodeId, int] | None) -> None:
+    def _note(self, now: float, key: tuple[str, int], word: Word) -> None:
         """Remember a word about a contest that this member was not called to yet: the best bid, or that it is over."""
         self._forget_old(now)
-        if key in self._heard:
-            known = self._heard[key]
-            if word is None or (known is not None and word[1] > known[1]):
+        known = self._heard.get(key)
+        if known is not None:
+            if known.score is not None and (word.score is None or word.score > known.score):
                 self._heard[key] = word
             return
         if len(self._heard) >= HEARD_MAX:

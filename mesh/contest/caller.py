@@ -97,6 +97,9 @@ class Contest:
     open: set[NodeId] = field(default_factory=set)
     """Who was called in this round and has not declined."""
 
+    called: set[NodeId] = field(default_factory=set)
+    """Who was called in any: the word of others is none here."""
+
     until: float = 0.0
     first_until: float = 0.0
 
@@ -133,6 +136,11 @@ class Caller:
             return self._first_patience_s
         return min(max(PATIENCE_SHARE * self._grants.patience_s, PATIENCE_S_MIN), PATIENCE_S_MAX)
 
+    def was_called(self, key: bytes, node_id: NodeId) -> bool:
+        """Say whether a contest is under way to which this member was called."""
+        contest = self._contests.get(key)
+        return contest is not None and node_id in contest.called
+
     def story(self, task_id: str) -> Story | None:
         """Return the latest contest of a task that is still known, under way or over. O(contests)."""
         under_way = (one.story for one in self._contests.values() if one.story.task_id == task_id)
@@ -154,9 +162,11 @@ class Caller:
         return self._call(now, key, contest)
 
     def handle_bid(self, now: float, key: bytes, sender: NodeId, bid: Bid) -> None:
-        """Take a bid: its grant is waited for."""
+        """Take a bid of one that was called: its grant is waited for."""
         contest = self._contests.get(key)
         if contest is None or bid.attempt != contest.offer.attempt:
+            return
+        if sender not in contest.called:
             return
         parts = tuple((name, value / 255) for name, value in bid.parts)
         said = Said(now - contest.story.at, sender, bid.score / SCORE_MAX, parts)
@@ -237,6 +247,7 @@ class Caller:
         story.rounds += 1
         story.called += [(one.called.node_id, one.fitness) for one in ring]
         contest.open = {one.called.node_id for one in ring}
+        contest.called |= contest.open
         # The last of them has spoken by then, and whoever spoke has its grant.
         contest.until = now + wait_s(story.window_s, len(ring), LAST) + self.patience_s
         if story.rounds == 1:

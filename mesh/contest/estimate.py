@@ -8,19 +8,40 @@ Source: our own.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from mesh.contest.fitness import Circumstances, Weights, fitness
+from mesh.contest.fitness import DEDICATED, EMERGENCY, Circumstances, Fitness, Weights, fitness
 from mesh.contest.known import Known
 from mesh.contest.rank import bucket
 from mesh.core.ids import NodeId
-from mesh.placement.live_view import LiveMember, Wants
+from mesh.placement.live_view import LiveMember, Wants, suits
 from mesh.placement.rendezvous import hash64
 from mesh.wire.task_messages import Offer
 
 COMPARED: Final = Weights(lag=0, history=0, checkpoint=0, warm=0, distance=0, zone=0)
 """What members know of each other, and so can be compared by. Of the other parts each knows its own alone: who counted
 them for itself, and one half for the rest, would take itself for the first wherever it did well."""
+
+
+def compared_fitness(
+    wants: Wants, circumstances: Circumstances, weights: Weights = COMPARED
+) -> Fitness | None:
+    """Return how fit a member is, as members compare each other; None: it cannot take such a task, or has no slot free.
+
+    Tasks have no kinds yet: a member of a class that is kept for some is for those that ask for that class. For any
+    other it is the last, fitness 0, and not none at all: what fits may be asked, and no task waits while somebody
+    could run it.
+    """
+    circumstances = replace(
+        circumstances,
+        kinds=("",) if wants.node_class == DEDICATED else (),
+        is_active=wants.node_class == EMERGENCY,
+    )
+    found = fitness(wants, circumstances, weights)
+    if found is None and circumstances.free_slots != 0 and suits(circumstances.meta, wants):
+        return Fitness(0.0, ())
+    return found
 
 
 def estimate(
@@ -36,7 +57,7 @@ def estimate(
         cpu_pct=min(member.load_pct, 255),
         age_s=known.age_s(now),
     )
-    found = fitness(wants, circumstances, weights)
+    found = compared_fitness(wants, circumstances, weights)
     return None if found is None else found.score
 
 

@@ -43,11 +43,15 @@ LISTENERS_MAX: Final = 64
 
 
 class Told(NamedTuple):
-    """What a member said of itself last, and how long its first answer took, in seconds."""
+    """What a member said of itself last, and how long its first answer took, in seconds, by the listener's clock."""
 
     free_slots: int
     load_pct: int
-    rtt_s: float
+    rtt_s: float | None
+    """None: no answer came soon enough to be the first word on a question."""
+
+    until: float
+    """It would tell what has changed until then: so long it was asked to."""
 
 
 Letter: TypeAlias = tuple[NodeId, object]
@@ -71,6 +75,7 @@ class Teller:
 
     def handle(self, now: float, sender: NodeId, message: AskVitals) -> None:
         """Take that a voter wants to be told, or no more; with too many that do, it is not."""
+        self._forget_old(now)
         if not message.seconds:
             self._listeners.pop(sender, None)
         elif sender in self._listeners or len(self._listeners) < LISTENERS_MAX:
@@ -80,6 +85,7 @@ class Teller:
     def step(self, now: float, free_slots: int, load_pct: int) -> list[Letter]:
         """Take this node's vitals as they are now; return what is to be told. O(listeners), O(1) without."""
         if not self._listeners:
+            self._tell_at = self._repeat_at = None  # else a time in the past would be waited for
             return []
         letters: list[Letter] = []
         vitals = (free_slots, min(load_pct, 255))
@@ -88,7 +94,7 @@ class Teller:
         if self._tell_at is not None and now >= self._tell_at:
             letters += self._tell(now, vitals)
         if self._repeat_at is not None and now >= self._repeat_at:
-            letters += self._repeat(vitals)
+            letters += self._repeat(now, vitals)
         return letters
 
     def next_deadline(self) -> float | None:
@@ -103,8 +109,7 @@ class Teller:
 
     def _tell(self, now: float, vitals: tuple[int, int]) -> list[Letter]:
         self._tell_at, self._told_at = None, now
-        for node_id in [node_id for node_id, one in self._listeners.items() if now >= one.until]:
-            del self._listeners[node_id]
+        self._forget_old(now)
         told: list[Letter] = []
         for node_id, one in self._listeners.items():
             if _differ(one.told, vitals):
@@ -114,15 +119,20 @@ class Teller:
             self._repeat_at = now + REPEAT_S
         return told
 
-    def _repeat(self, vitals: tuple[int, int]) -> list[Letter]:
+    def _repeat(self, now: float, vitals: tuple[int, int]) -> list[Letter]:
         """Say again what was said last and is still so; what is not any more is told anyway."""
         self._repeat_at = None
+        self._forget_old(now)
         again: list[Letter] = []
         for node_id, one in self._listeners.items():
             if one.repeats is not None and not _differ(one.repeats, vitals):
                 again.append((node_id, VitalsTold(*one.repeats)))
             one.repeats = None
         return again
+
+    def _forget_old(self, now: float) -> None:
+        for node_id in [node_id for node_id, one in self._listeners.items() if now >= one.until]:
+            del self._listeners[node_id]
 
 
 class Listener:
@@ -146,15 +156,17 @@ class Listener:
         if asked_at is None:
             return
         known = self._told.get(sender)
-        rtt_s = now - asked_at if known is None else known.rtt_s
-        self._told[sender] = Told(message.free_slots, message.load_pct, rtt_s)
+        rtt_s = None if known is None else known.rtt_s
+        # What comes later may be the repeat of an answer that was lost, or of a change.
+        if rtt_s is None and now < asked_at + REPEAT_S:
+            rtt_s = now - asked_at
+        until = asked_at + ASKED_S
+        self._told[sender] = Told(message.free_slots, message.load_pct, rtt_s, until)
 
     def told(self, now: float, node_id: NodeId) -> Told | None:
         """Return what a member said last, as long as it would say what has changed; None: it was not heard of late."""
-        asked_at = self._asked.get(node_id)
-        if asked_at is None or now >= asked_at + ASKED_S:
-            return None
-        return self._told.get(node_id)
+        told = self._told.get(node_id)
+        return told if told is not None and now < told.until else None
 
     def forget(self, node_id: NodeId) -> None:
         """Forget a member that is gone: whoever comes back is asked anew."""

@@ -31,6 +31,9 @@ from mesh.tasks.effects import Step
 from mesh.wire.contest_messages import AskContest, Bid, Called, ContestTold
 from mesh.wire.task_messages import Decline, Offer
 
+WINDOW_SHARE_MAX: Final = 0.25
+"""No window is longer than this part of the longest contest: the first four have spoken then in a third of its time."""
+
 FAR_FADES: Final = 0.99
 """By so much, each contest, the farthest that was called of late counts less."""
 
@@ -55,11 +58,13 @@ class Calling:
         self.listener = Listener()
         """What members tell of themselves while contests are held here."""
 
+        self._window_s_max = WINDOW_SHARE_MAX * config.contest_s_max
         self._far_s = 0.0  # the round trip to the farthest that was called of late
         self.given_up: list[bytes] = []
         """Tasks that all who were called have let pass; whoever takes them clears it."""
 
         self.story = self._caller.story
+        self.was_called = self._caller.was_called
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._caller
@@ -147,12 +152,12 @@ class Calling:
         """Return c for these: twice the delay to the farthest that is called first, longer where all are loaded."""
         first = [one.called for one in candidates[:4]]
         rtts = [rtt for one in first if (rtt := self._rtt_s(now, one.node_id)) is not None]
-        if len(rtts) < len(first):  # who is not measured yet may be as far as anybody that is
-            rtts.append(max(self._far_s, *rtts, 0.0))
         self._far_s = max(self._far_s * FAR_FADES, *rtts, 0.0)
-        delay = delay_s(max(rtts))
+        # Who is not measured yet may be as far as anybody that was of late.
+        far_s = self._far_s if len(rtts) < len(first) else max(rtts, default=0.0)
+        delay = delay_s(far_s)
         load = sum(one.load_pct for one in first) / (100 * max(1, len(first)))
-        return self.window.c_s(base_s(delay, load))
+        return min(self.window.c_s(base_s(delay, load)), self._window_s_max)
 
     def _rtt_s(self, now: float, node_id: NodeId) -> float | None:
         """Return the longest round trip to a member that is to be reckoned with; None: none was measured."""

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mesh.contest.bidder import Bidder, Turn
-from mesh.contest.estimate import COMPARED, estimate, wants_of
-from mesh.contest.fitness import Circumstances, Fitness, Weights, fitness
+from mesh.contest.estimate import COMPARED, compared_fitness, estimate, wants_of
+from mesh.contest.fitness import Circumstances, Fitness, Weights
 from mesh.contest.known import Known
 from mesh.contest.rank import estimate_rank
 from mesh.contest.vitals import Teller
@@ -57,6 +57,11 @@ class Contending:
     def __len__(self) -> int:
         return len(self._bidder)
 
+    @property
+    def dropped(self) -> int:
+        """Calls that were not heard, for want of room."""
+        return self._bidder.dropped
+
     def handle_message(
         self, now: float, sender: NodeId, message: Call | Bid | Settled | AskVitals
     ) -> list[Step]:
@@ -67,7 +72,7 @@ class Contending:
             case Bid():
                 self._bidder.handle_bid(now, sender, message)
             case Settled():
-                self._bidder.handle_settled(now, message)
+                self._bidder.handle_settled(now, sender, message)
             case AskVitals():
                 self._teller.handle(now, sender, message)
         return []
@@ -108,7 +113,7 @@ class Contending:
     def _on_call(self, now: float, caller: NodeId, call: Call) -> list[Step]:
         offer = call.offer
         declined = self._claiming.decline(caller, offer)
-        if declined:
+        if declined or self._bidder.turns_away(caller, offer.task_id):
             return declined
         wants = wants_of(offer)
         own = self._fitness(wants)
@@ -157,7 +162,7 @@ class Contending:
         meta = self._card().meta
         free = self._claiming.free_slots
         circumstances = Circumstances(meta=meta, free_slots=free, cpu_pct=self._load_pct())
-        return fitness(wants, circumstances, self._weights)
+        return compared_fitness(wants, circumstances, self._weights)
 
     def _estimate(self, now: float, called: Called, wants: Wants) -> float | None:
         """Return what another that was called is expected to make of itself, by what its caller knows of it."""

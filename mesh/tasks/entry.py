@@ -64,6 +64,9 @@ class Entry(Queued):
     is_contested: bool = False
     """It is called out among several: its home would not have it, or its queue wants that."""
 
+    was_let_pass: bool = False
+    """Nobody took it in its latest contest: one member is asked alone now, which no word of another's can hold up."""
+
     lost_at: float | None = None
     """When its owner was seen to run it no more; its lease may have been renewed since."""
 

@@ -67,8 +67,9 @@ class Offers:
     ) -> tuple[list[Step], float]:
         """Ask `member`, or call it with others; return what to send, and until when that is to be answered."""
         able = [member]
-        if entry.is_contested:
+        if entry.is_contested and not entry.was_let_pass:
             able = self._queue.able(entry.lane, wants_of(offer), member)
+        entry.was_let_pass = False
         if len(able) == 1:  # there is nobody to be fitter
             return [(member.node_id, offer)], now + self._config.offer_timeout_s
         steps = self.calling.open(now, key, offer, able)
@@ -88,12 +89,15 @@ class Offers:
         if not offered:
             del self._offered[asked]
         winner = None if claimed_by is None else claimed_by.node_id
-        self.calling.close(now, key, winner)
+        entry.was_let_pass = self.calling.close(now, key, winner) is not None and winner is None
         self._queue.end_offer(entry.lane, asked, is_claimed=winner == asked)
 
     def is_awaited(self, key: bytes, entry: Entry, sender: NodeId, attempt: int) -> bool:
         """Say whether this member may answer about this attempt just now."""
-        return entry.attempt == attempt and (key in self.calling or entry.asked == sender)
+        if entry.attempt != attempt or entry.asked is None:
+            return False
+        is_contest = key in self.calling
+        return self.calling.was_called(key, sender) if is_contest else entry.asked == sender
 
     def hear(
         self, now: float, key: bytes, entry: Entry, sender: NodeId, answer: OfferAnswer
@@ -101,6 +105,11 @@ class Offers:
         """Take an answer that is awaited; return what it means, and what to send."""
         if answer.decline in {Decline.TAKEN, Decline.OVER}:
             return (Heard.OVER if answer.decline is Decline.OVER else Heard.TAKEN), []
+        if answer.decline is Decline.NONE and sender != entry.asked:
+            # It is of the one who was expected to take it that a slot is counted as asked for.
+            is_noted = True if entry.had_more and not answer.free_slots else None
+            self._queue.note_free(sender, answer.free_slots, is_noted=is_noted)
+            return Heard.CLAIMS, []
         self._queue.note_answer(
             entry.lane, sender, answer.decline, answer.free_slots, had_more=entry.had_more
         )

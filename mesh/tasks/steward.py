@@ -48,12 +48,7 @@ from mesh.tasks.ready_queue import Lane, LaneKey, ReadyQueue
 from mesh.tasks.seats import Seats
 from mesh.wire.contest_messages import Bid, VitalsTold
 from mesh.wire.register_messages import Owner, Standing
-from mesh.wire.task_messages import (
-    AttemptCause,
-    Named,
-    OfferAnswer,
-    TaskState,
-)
+from mesh.wire.task_messages import AttemptCause, Named, OfferAnswer, TaskState
 from mesh.wire.work_messages import SlotsFree
 
 
@@ -82,7 +77,6 @@ class Steward:
         self._timers: Timers[bytes] = Timers()
         self._owned: dict[NodeId, dict[bytes, None]] = {}
         self._offers = Offers(self._queue, calling, config)
-        self._strategy_of = strategy_of
         self._pending: list[Step] = []
         """What is to be said with the next offers: to whom the creations named that are durable here, and calls."""
 
@@ -143,6 +137,7 @@ class Steward:
     def end(self, now: float, node_id: NodeId, boot: int) -> list[bytes]:
         """Take that a session is proved over, the desk being told before; return what it ran. O(its leases)."""
         self._ended[node_id] = max(boot, self._ended.get(node_id, 0))
+        self._offers.calling.listener.forget(node_id)  # its next session was not asked yet
         lost = []
         for key in list(self._owned.get(node_id, ())):
             entry = self._tasks[key]
@@ -332,6 +327,7 @@ class Steward:
             if entry is not None and entry.asked is not None:
                 self._offers.note_silence(entry, entry.asked)
                 self._wait_on(now, key, entry)
+                entry.was_let_pass = True
 
     def _is_over(self, owner: Owner) -> bool:
         return owner.boot <= self._ended.get(owner.node_id, 0)

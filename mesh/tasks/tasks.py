@@ -248,6 +248,7 @@ class Tasks:
             "counters": {
                 "dropped_output_bytes": self._output.dropped_bytes,
                 "unread_settings": self._book.unread,
+                "dropped_calls": self._contending.dropped,
             },
         }
 

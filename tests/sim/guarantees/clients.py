@@ -1,6 +1,6 @@
 """Clients of a mesh: they submit, ask, cancel and wait, each at some node that takes a command, and tell a judge.
 
-One task may be asked for at two nodes. Commands differ in how often they fail, and some hosts are too short of
+One task may be asked for at two nodes. Every second one is put into a queue that has a strategy of its own. Commands differ in how often they fail, and some hosts are too short of
 something to start one.
 """
 
@@ -13,6 +13,8 @@ from functools import partial
 from typing import Final
 
 from mesh.core.effects import Answer, StartProcess
+from mesh.queues.commands import SetQueue
+from mesh.queues.settings import DEFAULT, Strategy
 from mesh.sim.census import UNIX_START_S
 from mesh.sim.host import Host
 from mesh.sim.runs import Behaviour
@@ -39,6 +41,10 @@ LONGEST_RUN_S: Final = 6.0
 LONG_RUNS: Final = 0.3
 RETRIES: Final = 3
 WAITED_S: Final = 6.0
+QUEUES: Final = ("contested", "other")
+"""The first is always contested."""
+
+OTHERS: Final = tuple(one for one in Strategy if one is not DEFAULT)
 
 
 class Work:
@@ -66,8 +72,17 @@ class Work:
 class Clients:
     """Everybody who asks something of a mesh."""
 
-    def __init__(self, world: World, judge: Judge, work: Work, rng: random.Random) -> None:
+    def __init__(
+        self,
+        world: World,
+        judge: Judge,
+        work: Work,
+        rng: random.Random,
+        queues: random.Random,
+    ) -> None:
+        """`queues` draws what is put into which, and what is set for them."""
         self.tasks: dict[str, New] = {}
+        self._queues = queues
         self._world = world
         self._judge = judge
         self._work = work
@@ -79,6 +94,7 @@ class Clients:
     def plan(self, count: int, window: tuple[float, float]) -> None:
         """Let so many tasks be submitted in this time, and questions be asked of them."""
         rng = self._rng
+        self._plan_queues(window)
         for number in range(count):
             at_s = rng.uniform(*window)
             new = self._draw(f"task{number}", at_s)
@@ -105,9 +121,24 @@ class Clients:
 
     # Inside.
 
+    def _plan_queues(self, window: tuple[float, float]) -> None:
+        """Let the queues be set before the first task, and one of them anew while tasks wait in it."""
+        contested, other = QUEUES
+        self._at(0.6, partial(self._set_queue, contested, Strategy.CONTEST))
+        for at_s in (0.6, self._queues.uniform(*window)):
+            self._at(at_s, partial(self._set_queue, other, self._queues.choice(OTHERS)))
+
+    def _set_queue(self, queue: str, strategy: Strategy) -> None:
+        self._command(lambda number: SetQueue(number, queue, strategy))
+
+    def _spec(self, task_id: str) -> Spec:
+        """Return a task, in some queue."""
+        queue = self._queues.choice(QUEUES) if self._queues.random() < 0.5 else "default"
+        return Spec(task_id=task_id, argv=("work",), queue=queue)
+
     def _plan_drawn(self, name: str, at_s: float) -> None:
         """Let a task be submitted whose id its node draws: the write that creates it may name an owner."""
-        new = self.tasks[name] = New(Spec(task_id="", argv=("work",)), Terms(retries=1))
+        new = self.tasks[name] = New(self._spec(""), Terms(retries=1))
         self._at(at_s, partial(self._submit, new))
 
     def _come_back(self, new: New, task_id: str) -> None:
@@ -125,7 +156,7 @@ class Clients:
         terms = Terms(retries=rng.choice((0, 1, RETRIES)), retry_delay_s=rng.choice((0.1, 1.0)))
         later = UNIX_START_S + at_s + rng.uniform(0, 4)
         not_before = later if rng.random() < 0.1 else 0.0
-        new = self.tasks[task_id] = New(Spec(task_id=task_id, argv=("work",)), terms, not_before)
+        new = self.tasks[task_id] = New(self._spec(task_id), terms, not_before)
         return new
 
     def _at(self, at_s: float, act: Callable[[], None]) -> None:
@@ -145,6 +176,11 @@ class Clients:
             command, was_acknowledged = self._open.pop(answer.command_id)
             if not isinstance(command, ListTasks):
                 self._judge.told(command, answer, was_acknowledged=was_acknowledged)
+            if isinstance(command, SetQueue) and answer.error is not None:
+                again_s = (
+                    self._world.loop.now_s + 0.1
+                )  # the mesh is not there yet, or a majority is not
+                self._at(again_s, partial(self._set_queue, command.queue, command.strategy))
             is_drawn = isinstance(command, Submit) and not command.new.spec.task_id
             if isinstance(command, Submit) and is_drawn and isinstance(answer.result, dict):
                 self._come_back(command.new, answer.result["id"])

@@ -108,7 +108,8 @@ class GuaranteesWorld:
         self._fleet = Fleet(self.world, self._swim, options)
         self._nemesis = Nemesis(self.world, self._fleet, stream(seed, "nemesis"))
         self._witness = Witness(self.world, self.judge)
-        self._clients = Clients(self.world, self.judge, work, stream(seed, "clients"))
+        draws = (stream(seed, "clients"), stream(seed, "queues"))
+        self._clients = Clients(self.world, self.judge, work, *draws)
         self._times: LeaseTimes = local_leases()
         self._nodes = rng.randint(5, 8)
 

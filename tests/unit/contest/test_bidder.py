@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mesh.contest.bidder import CALLS_MAX, HEARD_MAX, HEARD_S, Bidder
+from mesh.contest.bidder import CALLS_MAX, CALLS_OF_ONE_MAX, HEARD_MAX, HEARD_S, Bidder
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
-from mesh.wire.contest_messages import Bid, Call, Called, Settled
+from mesh.wire.contest_messages import SCORE_MAX, Bid, Call, Called, Settled
 from mesh.wire.task_messages import AttemptCause, Offer
 
 CALLER, ME, OTHER, THIRD = (NodeId(n) for n in (9, 1, 2, 3))
@@ -82,9 +82,9 @@ def test_whoever_is_suspended_by_a_member_that_seems_gone_goes_on_at_once() -> N
 
 def test_a_grant_ends_it_and_an_older_one_does_not() -> None:
     bidder = called()
-    bidder.handle_settled(0.005, Settled("t", 0))
+    bidder.handle_settled(0.005, OTHER, Settled("t", 0))
     assert len(bidder) == 1
-    bidder.handle_settled(0.005, Settled("t", 1))
+    bidder.handle_settled(0.005, OTHER, Settled("t", 1))
     assert (len(bidder), bidder.next_deadline()) == (0, None)
 
 
@@ -95,7 +95,7 @@ def test_a_bid_or_grant_that_overtakes_the_call_counts() -> None:
     assert bidder.handle_timeout(0.02) == []
     bidder = Bidder()
     bidder.handle_bid(0.0, OTHER, bid_of(GOOD))
-    bidder.handle_settled(0.0005, Settled("t", 1))
+    bidder.handle_settled(0.0005, OTHER, Settled("t", 1))
     bidder.handle_bid(0.0006, THIRD, bid_of(GOOD))
     bidder.handle_call(0.001, CALLER, call_of(), score=FAIR, wait_s=0.01, again_s=0.002)
     assert len(bidder) == 0
@@ -120,12 +120,55 @@ def test_the_same_call_again_changes_nothing_and_a_later_one_replaces_it() -> No
 def test_with_too_many_contests_a_further_call_is_dropped_and_counted() -> None:
     bidder = Bidder()
     for number in range(CALLS_MAX + 3):
-        call = call_of(task_id=f"t{number}")
-        bidder.handle_call(0.0, CALLER, call, score=FAIR, wait_s=1, again_s=1)
+        caller, call = NodeId(100 + number % 20), call_of(task_id=f"t{number}")
+        bidder.handle_call(0.0, caller, call, score=FAIR, wait_s=1, again_s=1)
     assert (len(bidder), bidder.dropped) == (CALLS_MAX, 3)
     for number in range(HEARD_MAX + 3):
         bidder.handle_bid(0.0, OTHER, Bid(f"u{number}", 1, 0, GOOD))
     bidder.check_invariants()
+
+
+def test_one_caller_takes_no_more_than_its_part_of_the_room() -> None:
+    bidder = Bidder()
+    for number in range(CALLS_OF_ONE_MAX + 3):
+        call = call_of(task_id=f"t{number}")
+        bidder.handle_call(0.0, THIRD, call, score=FAIR, wait_s=60, again_s=60)
+    assert (len(bidder), bidder.dropped) == (CALLS_OF_ONE_MAX, 3)
+    bidder.handle_call(0.0, CALLER, call_of(), score=FAIR, wait_s=0.01, again_s=0.002)
+    assert [turn.caller for turn in bidder.handle_timeout(0.01)] == [CALLER]
+    bidder.check_invariants()
+
+
+def test_a_call_of_the_distant_future_bars_no_other_callers() -> None:
+    bidder = Bidder()
+    bidder.handle_call(0.0, THIRD, call_of("t", 2**32 - 1, 255), score=1, wait_s=190, again_s=190)
+    bidder.handle_call(0.1, CALLER, call_of(), score=FAIR, wait_s=0.01, again_s=0.002)
+    (turn,) = bidder.handle_timeout(0.11)
+    assert (turn.caller, turn.call) == (CALLER, call_of())
+    bidder.end("t")
+    assert (len(bidder), bidder.next_deadline()) == (0, None)
+
+
+@pytest.mark.parametrize("is_early", [True, False])
+def test_the_word_of_who_was_not_called_counts_for_nothing(*, is_early: bool) -> None:
+    stranger, bidder = NodeId(77), Bidder() if is_early else called()
+    bidder.handle_bid(0.001, stranger, bid_of(SCORE_MAX))
+    bidder.handle_settled(0.001, stranger, Settled("t", 1))
+    if is_early:
+        bidder.handle_call(0.001, CALLER, call_of(), score=FAIR, wait_s=0.009, again_s=0.002)
+    assert len(bidder.handle_timeout(0.01)) == 1
+
+
+def test_a_bid_that_is_said_again_and_again_holds_nobody_up_for_longer() -> None:
+    bidder = called()
+    for number in range(100):
+        bidder.handle_bid(0.005 + number / 1_000, OTHER, bid_of(SCORE_MAX))
+    assert len(bidder.handle_timeout(0.005 + PATIENCE_S + 0.002)) == 1
+    bidder = called()
+    for number in range(100):
+        sender = (OTHER, THIRD)[number % 2]
+        bidder.handle_bid(0.005 + number / 1_000, sender, bid_of(SCORE_MAX))
+    assert len(bidder.handle_timeout(0.006 + PATIENCE_S + 0.002)) == 1
 
 
 STEPS = st.lists(
@@ -150,11 +193,12 @@ def test_whatever_comes_each_part_is_looked_at_again_and_bids_at_most_once(
         now += pause_s
         if what == "call":
             call = call_of(attempt=1 + number // 2, round_number=number % 2)
-            bidder.handle_call(now, CALLER, call, score=score, wait_s=pause_s, again_s=pause_s)
+            caller = (CALLER, THIRD)[score % 2]
+            bidder.handle_call(now, caller, call, score=score, wait_s=pause_s, again_s=pause_s)
         elif what == "bid":
             bidder.handle_bid(now, OTHER, bid_of(score, attempt=1 + number // 2))
         elif what == "settled":
-            bidder.handle_settled(now, Settled("t", number // 2))
+            bidder.handle_settled(now, OTHER, Settled("t", number // 2))
         elif what == "down":
             bidder.handle_member_down(now, OTHER)
         elif what == "end":

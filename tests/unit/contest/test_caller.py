@@ -75,6 +75,22 @@ def test_a_bid_gives_the_round_as_long_as_a_grant_takes() -> None:
     assert caller.next_deadline() == pytest.approx(0.05 + PATIENCE_S), "one word counts once"
 
 
+def test_the_bid_of_who_was_not_called_gives_no_time_and_counts_for_nothing() -> None:
+    caller, _ = opened()
+    before = caller.next_deadline()
+    for number in range(5, 105):
+        caller.handle_bid(0.05, KEY, NodeId(number), Bid("t", 1, 0, 65_535))
+    story = caller.story("t")
+    assert story is not None
+    assert (caller.next_deadline(), story.bids) == (before, 0)
+    assert not caller.was_called(KEY, NodeId(5))
+    caller.handle_timeout(before or 0.0)
+    assert caller.was_called(KEY, NodeId(5))
+    assert caller.was_called(KEY, NodeId(1)), "its bid may come late"
+    caller.close(0.2, KEY, None)
+    assert not caller.was_called(KEY, NodeId(5))
+
+
 def test_when_all_of_a_round_decline_the_next_is_called_at_once() -> None:
     caller, _ = opened(count=6)
     for number in (1, 2, 3):
