@@ -118,7 +118,8 @@ class Tasks:
         self._desk = desk
         self._own_id = card().node_id
         self._view = view
-        self._calling = Calling(view, self._known_of, config, unix_offset_s)
+        self.calling = Calling(view, self._known_of, config, unix_offset_s)
+        """The contests that this node holds, for whoever looks at them."""
         self._book = QueueBook(desk, rng)
         self._steward = Steward(
             desk=desk,
@@ -126,7 +127,7 @@ class Tasks:
             rng=rng,
             unix_offset_s=unix_offset_s,
             config=config,
-            calling=self._calling,
+            calling=self.calling,
             strategy_of=self._book.strategy_of,
         )
         self._output = HeldOutput(self._is_member, config)
@@ -332,7 +333,7 @@ class Tasks:
         self, now: float, sender: NodeId, message: Call | Bid | Settled | AskVitals | AskContest
     ) -> list[Step]:
         if isinstance(message, AskContest):
-            return [(sender, self._calling.tell(message))]
+            return [(sender, self.calling.tell(message))]
         if isinstance(message, Bid):
             self._steward.handle_message(now, sender, message)
         return self._contending.handle_message(now, sender, message)
