@@ -112,7 +112,7 @@ class Contending:
 
     def _on_call(self, now: float, caller: NodeId, call: Call) -> list[Step]:
         offer = call.offer
-        declined = self._claiming.decline(caller, offer)
+        declined = self._claiming.decline(caller, offer, is_called=True)
         if declined or self._bidder.turns_away(caller, offer.task_id):
             return declined
         wants = wants_of(offer)
