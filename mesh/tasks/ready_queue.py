@@ -185,16 +185,18 @@ class ReadyQueue:
         return found
 
     def able(self, lane: Lane, wants: Wants, first: LiveMember) -> list[LiveMember]:
-        """Return who may have a slot for a task of this lane, with the slots that are known here. O(n log n).
+        """Return who has a slot for a task of this lane, with the slots that are known here. O(n log n).
 
-        `first` is among them: a slot of it is counted as asked for already.
+        `first` is among them, with that slot of it that is counted as asked for this task already. It may have none:
+        then it is to be asked for the sake of its word alone, and is no match for the others.
         """
-        members = self._view.candidates(wants)
-        return [
-            replace(one, free_slots=max(1, self._room(one)))
-            for one in members
-            if one is first or self._has_room(lane, one)
-        ]
+        found = []
+        for one in self._view.candidates(wants):
+            asking = self._asking.get(one.node_id, 0) - (one is first)
+            free = self._free.get(one.node_id, one.free_slots) - asking
+            if one is first or (free > 0 and self._has_room(lane, one)):
+                found.append(replace(one, free_slots=max(0, free)))
+        return found
 
     def end_offer(self, lane: Lane, node_id: NodeId, *, is_claimed: bool = False) -> None:
         """Note that nobody waits any more for this member's word about a task of this lane. O(lanes).
