@@ -121,6 +121,7 @@ class Tasks:
         self._calling = Calling(view, self._known_of, config, unix_offset_s)
         self._book = QueueBook(desk, rng)
         self._steward = Steward(
+            own_id=self._own_id,
             desk=desk,
             view=view,
             rng=rng,
