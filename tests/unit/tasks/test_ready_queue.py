@@ -5,9 +5,11 @@ import time
 
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveView, Wants
+from mesh.queues.settings import Strategy
 from mesh.tasks.config import TasksConfig
-from mesh.tasks.ready_queue import Lane, LaneKey, Queued, ReadyQueue
-from tests.unit.tasks.stewarded import member
+from mesh.tasks.lane import Lane, LaneKey, Queued
+from mesh.tasks.ready_queue import ReadyQueue
+from tests.unit.tasks.stewarded import OWN, member
 
 P, AHEAD, Q, BUSY = NodeId(21), NodeId(22), NodeId(23), NodeId(24)
 WANTS = Wants(key="")
@@ -23,13 +25,20 @@ class Queue:
 
     def __init__(self) -> None:
         self.view = LiveView()
-        self.queue = ReadyQueue(self.view, random.Random(1), TasksConfig())
+        self.strategies: dict[str, Strategy] = {}
+        self.queue = ReadyQueue(
+            own_id=OWN,
+            view=self.view,
+            rng=random.Random(1),
+            config=TasksConfig(),
+            strategy_of=lambda _now, queue: self.strategies.get(queue, Strategy.RENDEZVOUS),
+        )
         self.waiting: dict[bytes, tuple[Lane, Queued]] = {}
 
     def add(self, name: str, number: int = 0, ahead: tuple[NodeId, ...] = ()) -> None:
         """Let one more task wait in a queue of this name."""
         lane = self.queue.enter(LaneKey(name, WANTS, ahead))
-        task = Queued(f"{name}{number}".encode())
+        task = Queued(f"{name}{number}".encode(), 0.0)
         self.waiting[task.key] = (lane, task)
         self.queue.add(0.0, lane, task)
 
