@@ -1,7 +1,13 @@
-"""How a contest went, in words: who was called, who bid and on what grounds, who kept silent, who was granted the task."""
+"""How a contest went, in words: who was called, who bid and on what grounds, who kept silent, who was granted the task.
+
+    contest_json ──► `mesh why`, the screen: the same words in both
+
+They read a contest's JSON, of which every key is there and of its type.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 Contest: TypeAlias = dict[str, Any]
@@ -31,9 +37,8 @@ _DECLINES: Final = {
 def contest_words(contest: Contest) -> str:
     """Return what happened, in one sentence."""
     called = contest["called"]
-    names = ", ".join(f"{one['member']} ({one['expected']:.2f})" for one in called[:CALLED_SHOWN])
-    more = f" and {len(called) - CALLED_SHOWN} more" if len(called) > CALLED_SHOWN else ""
-    return f"{contest['caller']} called for attempt {contest['attempt']}: {names}{more}"
+    names = _listed([f"{one['member']} ({one['expected']:.2f})" for one in called])
+    return f"{contest['caller']} called for attempt {contest['attempt']}: {names}"
 
 
 def contest_evidence(contest: Contest) -> list[str]:
@@ -44,21 +49,34 @@ def contest_evidence(contest: Contest) -> list[str]:
     silent = [one["member"] for one in contest["called"] if one["member"] not in spoke]
     if silent and bids:
         kept = "kept silent, as a fitter one had spoken"
-        lines.append(f"{', '.join(silent[:CALLED_SHOWN])} {kept}: {bids[0]['member']}")
+        lines.append(f"{_listed(silent)} {kept}: {bids[0]['member']}")
+    return [*lines, _end(contest)]
+
+
+def decline_reason(declined: str) -> str:
+    """Return why a member did not bid; a reason that is not known as it is."""
+    return _DECLINES.get(declined, declined)
+
+
+def _end(contest: Contest) -> str:
     if contest["winner"] is None:
-        lines.append("nobody took it" if contest["rounds"] else "it is under way")
-        return lines
+        is_open = contest.get("under_way", not contest["rounds"])
+        return "it is under way" if is_open else "nobody took it"
+    after_ms = contest["after_ms"]
+    seen = "" if after_ms is None else f", seen {after_ms:.1f} ms after the call"
     within = "" if contest["first_window"] else f", in round {contest['rounds']}"
-    lines.append(
-        f"granted to {contest['winner']}, seen {contest['after_ms']:.1f} ms after the call{within}"
-    )
-    return lines
+    return f"granted to {contest['winner']}{seen}{within}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - CALLED_SHOWN} more" if len(names) > CALLED_SHOWN else ""
+    return f"{', '.join(names[:CALLED_SHOWN])}{more}"
 
 
 def _word(word: Contest) -> str:
     after = f"after {word['after_ms']:.1f} ms"
     if word["score"] is None:
-        return f"{word['member']} declined {after}: {_DECLINES.get(word['declined'], word['declined'])}"
+        return f"{word['member']} declined {after}: {decline_reason(word['declined'])}"
     parts = ", ".join(
         f"{_PARTS.get(name, name)} {value:.2f}" for name, value in word["parts"].items()
     )
