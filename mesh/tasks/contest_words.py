@@ -7,7 +7,7 @@ They read a contest's JSON, of which every key is there and of its type.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 Contest: TypeAlias = dict[str, Any]
@@ -58,6 +58,11 @@ def decline_reason(declined: str) -> str:
     return _DECLINES.get(declined, declined)
 
 
+def parts_text(parts: Mapping[str, float]) -> str:
+    """Return what a score is made of; a part that is not known as it is."""
+    return ", ".join(f"{_PARTS.get(name, name)} {value:.2f}" for name, value in parts.items())
+
+
 def _end(contest: Contest) -> str:
     if contest["winner"] is None:
         is_open = contest.get("under_way", not contest["rounds"])
@@ -77,7 +82,5 @@ def _word(word: Contest) -> str:
     after = f"after {word['after_ms']:.1f} ms"
     if word["score"] is None:
         return f"{word['member']} declined {after}: {decline_reason(word['declined'])}"
-    parts = ", ".join(
-        f"{_PARTS.get(name, name)} {value:.2f}" for name, value in word["parts"].items()
-    )
+    parts = parts_text(word["parts"])
     return f"{word['member']} bid {word['score']:.2f} {after}" + (f" ({parts})" if parts else "")
