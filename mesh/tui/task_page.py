@@ -164,6 +164,7 @@ def _wants(source: Json) -> str:
 
 def _pairs(task: TaskRow, zone: tzinfo | None) -> list[tuple[str, Line]]:
     source = task.source
+    retries = whole(source, "retries_left")
 
     def at(moment: float | None) -> Line:
         return plain(clock(moment, zone) if moment else "-")
@@ -180,5 +181,5 @@ def _pairs(task: TaskRow, zone: tzinfo | None) -> list[tuple[str, Line]]:
         ("started", at(task.started)),
         ("ended", at(task.ended)),
         ("attempts", plain(task.attempt)),
-        ("retries left", plain(whole(source, "retries_left"))),
+        ("may retry", plain(None if retries is None else f"{retries} more")),
     ]
