@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
-from mesh.cli.contest_text import contest_evidence, contest_words
 from mesh.cli.task_text import is_lost, stretch_of, word_of
 from mesh.cli.telling import day_clock, happening, page, paragraphs, title, when
 from mesh.cli.waiting import waits_for
 from mesh.core.time import format_duration
+from mesh.tasks.contest_words import contest_evidence, contest_words
 from mesh.tasks.words import UNFINISHED, attempt_reason, loss_reason, wants_text
 
 Task: TypeAlias = dict[str, Any]
