@@ -35,12 +35,15 @@ PATIENCE_S_MAX: Final = 10.0
 PATIENCE_SHARE: Final = 1.5
 """A grant is waited for as long as it takes at worst, by what was seen, and half as long again: others hear of it later."""
 
+GONE: Final = Decline.NONE
+"""Why a member does not bid that seems gone: it said nothing, and is waited for no more."""
+
 STORIES_MAX: Final = 256
 """Contests that are remembered once they are over, the latest."""
 
 
 class Said(NamedTuple):
-    """A word in a contest: when, after the call, in seconds; who; a bid's score (0 to 1) and parts, or why it declined."""
+    """A word in a contest: when, after the call, in seconds; who; a bid's score (0 to 1) and parts, or why it does not bid (`GONE`: it seems gone)."""
 
     after_s: float
     node_id: NodeId
@@ -71,13 +74,19 @@ class Story:
     after_s: float | None = None
     """Until the grant was seen."""
 
+    first_round: int = 0
+    """The number of its first round: this attempt may have been called out before, and rounds are counted on."""
+
     rounds: int = 0
     is_first_window: bool = False
+    is_over: bool = False
+    first_s: float = 0.0
+    """How long its first window lasted."""
 
     @property
     def bids(self) -> int:
-        """How many spoke."""
-        return sum(one.score is not None for one in self.said)
+        """How many spoke in the first window."""
+        return sum(one.score is not None and one.after_s <= self.first_s for one in self.said)
 
 
 class Candidate(NamedTuple):
@@ -101,7 +110,8 @@ class Contest:
     """Who was called in any: the word of others is none here."""
 
     until: float = 0.0
-    first_until: float = 0.0
+    patience_s: float = 0.0
+    """How long after a bid its grant is to be seen."""
 
 
 class Step(NamedTuple):
@@ -163,13 +173,22 @@ class Caller:
         key: bytes,
         offer: Offer,
         candidates: Sequence[Candidate],
+        *,
         window_s: float,
+        least_s: float = 0.0,
     ) -> Step:
-        """Begin a contest among these, the fittest first. One under way for this key is over."""
+        """Begin a contest among these, the fittest first. One under way for this key is over.
+
+        No grant is expected in less than `least_s`: round trips to them alone take as long.
+        """
         self.close(now, key, None)
         self.held += 1
+        before = self.story(offer.task_id)
         story = Story(offer.task_id, offer.attempt, now, window_s)
         contest = self._contests[key] = Contest(offer, story, deque(candidates))
+        contest.patience_s = min(max(self.patience_s, least_s), PATIENCE_S_MAX)
+        if before is not None and before.attempt == offer.attempt:
+            story.first_round = before.first_round + before.rounds
         return self._call(now, key, contest)
 
     def handle_bid(self, now: float, key: bytes, sender: NodeId, bid: Bid) -> None:
@@ -184,8 +203,21 @@ class Caller:
         if any(one.is_bid_of(sender) for one in contest.story.said):
             return  # the same word twice
         contest.story.said.append(said)
-        contest.until = max(contest.until, now + self.patience_s)
-        self._timers.set(key, contest.until)
+        self._wait(key, contest, now + contest.patience_s)
+
+    def handle_claim(self, now: float, key: bytes, sender: NodeId, claim_s: float) -> None:
+        """Take a called member's word that it claims: what became of that it will say, or the record, within `claim_s`."""
+        if self.was_called(key, sender):
+            self._wait(key, self._contests[key], now + claim_s)
+
+    def handle_taken(self, now: float, key: bytes, sender: NodeId) -> None:
+        """Take a called member's word that somebody has the task: that is to be seen here too, in a moment."""
+        contest = self._contests.get(key)
+        if contest is None or sender not in contest.open:
+            return
+        contest.open.discard(sender)
+        contest.story.said.append(Said(now - contest.story.at, sender, None, (), Decline.TAKEN))
+        self._wait(key, contest, now + contest.patience_s)
 
     def handle_decline(
         self, now: float, key: bytes, sender: NodeId, decline: Decline
@@ -203,7 +235,7 @@ class Caller:
         """Take that a member seems gone: it will not bid. O(contests)."""
         steps = []
         for key in [key for key, one in self._contests.items() if node_id in one.open]:
-            step = self.handle_decline(now, key, node_id, Decline.UNFIT)
+            step = self.handle_decline(now, key, node_id, GONE)
             if step is not None:
                 steps.append(step)
         return steps
@@ -215,11 +247,12 @@ class Caller:
         if contest is None:
             return None
         story = contest.story
-        story.winner = winner
+        story.winner, story.is_over = winner, True
         if winner is not None:
             self.won += 1
             story.after_s = now - story.at
-            story.is_first_window = story.rounds == 1 and now <= contest.first_until
+            is_first = story.rounds == 1 and story.after_s <= story.first_s
+            story.is_first_window = is_first
             self._note_grant(story, winner)
         self.stories.append(story)
         return story
@@ -237,6 +270,10 @@ class Caller:
         assert set(self._contests) == set(self._timers)
 
     # Inside.
+
+    def _wait(self, key: bytes, contest: Contest, until: float) -> None:
+        contest.until = max(contest.until, until)
+        self._timers.set(key, contest.until)
 
     def _note_grant(self, story: Story, winner: NodeId) -> None:
         bid_s = next((one.after_s for one in story.said if one.is_bid_of(winner)), None)
@@ -261,17 +298,17 @@ class Caller:
         contest.open = {one.called.node_id for one in ring}
         contest.called |= contest.open
         # The last of them has spoken by then, and whoever spoke has its grant.
-        contest.until = now + wait_s(story.window_s, len(ring), LAST) + self.patience_s
+        contest.until = now + wait_s(story.window_s, len(ring), LAST) + contest.patience_s
         if story.rounds == 1:
-            contest.first_until = contest.until
+            story.first_s = contest.until - now
         self._timers.set(key, contest.until)
         return Step(
             key,
             Call(
                 offer=contest.offer,
-                round=min(round_number, ROUND_MAX),
+                round=min(story.first_round + round_number, ROUND_MAX),
                 window_us=max(1, round(story.window_s * 1e6)),
-                patience_us=max(1, round(self.patience_s * 1e6)),
+                patience_us=max(1, round(contest.patience_s * 1e6)),
                 called=tuple(one.called for one in ring),
             ),
         )

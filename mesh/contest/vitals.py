@@ -76,6 +76,9 @@ class Teller:
         self._repeat_at: float | None = None
         self._told_at = float("-inf")
 
+    def __len__(self) -> int:
+        return len(self._listeners)
+
     def handle(self, now: float, sender: NodeId, message: AskVitals) -> None:
         """Take that a voter wants to be told, or no more; with too many that do, it is not."""
         self._forget_old(now)

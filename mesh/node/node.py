@@ -110,7 +110,8 @@ class Node(Machines):
         if isinstance(command, SetLoad):
             self.identity.vitals = Vitals(self.identity.vitals.free_slots, command.load_pct)
             self._busy_pct = command.load_pct if command.busy_pct is None else command.busy_pct
-            return []
+            # Whoever wants to hear of it is told at once: to them silence means that nothing has changed.
+            return self._settle(now, self._work.tell_load(now)) if self._work.is_listened_to else []
         if isinstance(command, SetRoom):
             self._work.set_room(has_room=command.has_room, lacks=command.lacks)
             return []

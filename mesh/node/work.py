@@ -158,6 +158,15 @@ class Work(Holdings):
         steps = self._tasks.end(now, node_id, boot)
         return self._deliver(now, steps) if self._tasks.heeds_members else []
 
+    @property
+    def is_listened_to(self) -> bool:
+        """Say whether some voter wants to be told of this node's slots and load."""
+        return self._tasks.is_listened_to
+
+    def tell_load(self, now: float) -> list[Outgoing]:
+        """Take that this host's load was read anew: tell whoever wants to hear of it."""
+        return self._deliver(now, self._tasks.handle_message(now, self._config.node_id))
+
     def drain(self, now: float, until: float) -> list[Outgoing]:
         """Take no more work; what runs may go on until then, is stopped after that, and released for others to run.
 

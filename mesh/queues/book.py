@@ -161,8 +161,8 @@ class QueueBook:
         known = self._known[queue]
         known.asked = 0
         if isinstance(done.outcome, Seen):
-            # This voter may have stored a later one since the others answered.
-            known.settings = _later(self._read(queue, done.outcome.value), self._own(queue))
+            # This voter may have stored a later one since the others answered; of as many changes the majority's counts.
+            known.settings = _later(self._own(queue), self._read(queue, done.outcome.value))
         self._arm(now, queue)
 
     # What is to be done.

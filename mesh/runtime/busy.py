@@ -1,7 +1,8 @@
 """How busy the processors are that this process may use, smoothed over some seconds.
 
 The load average counts who would like to run, on the whole host, over a minute. Whoever is to take a task wants to know
-how much of its own processors is left now: on a host that is shared out (`taskset`, cpusets) those are not all.
+how much of its own processors is left now: on a host that is shared out (`taskset`, cpusets) those are not all. A share of time
+that is set by a quota (`cpu.max`) is not seen.
 
 Source: /proc/stat of Linux, as proc(5) has it. Elsewhere nothing is known.
 """
@@ -27,6 +28,7 @@ class Processors:
     def __init__(self, stat: Path = _STAT) -> None:
         self._stat = stat
         self._before: tuple[float, int, int] | None = None  # when, busy and all ticks
+        self._mine: frozenset[bytes] = frozenset()  # the processors that these are of
         self._busy: float | None = None
 
     def busy_pct(self, now: float) -> int | None:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from mesh.contest.caller import Caller, Candidate, Story
+from mesh.contest.caller import RINGS, Caller, Candidate, Story
 from mesh.contest.caller import Step as Move
 from mesh.contest.estimate import COMPARED, estimate, in_order, wants_of
 from mesh.contest.fitness import Weights
@@ -33,6 +33,9 @@ from mesh.wire.task_messages import Decline, Offer
 
 WINDOW_SHARE_MAX: Final = 0.25
 """No window is longer than this part of the longest contest: the first four have spoken then in a third of its time."""
+
+GRANT_TRIPS: Final = 3
+"""Round trips from a bid to where its grant is seen: two of the claim, and one for what is on its way before and after."""
 
 FAR_FADES: Final = 0.99
 """By so much, each contest, the farthest that was called of late counts less."""
@@ -60,6 +63,7 @@ class Calling:
         self.listener = Listener()
         """What members tell of themselves while contests are held here."""
 
+        self._claim_s = config.claim_timeout_s
         self._window_s_max = WINDOW_SHARE_MAX * config.contest_s_max
         self._far_s = 0.0  # the round trip to the farthest that was called of late
         self.given_up: list[bytes] = []
@@ -76,8 +80,11 @@ class Calling:
 
     def open(
         self, now: float, key: bytes, offer: Offer, members: Iterable[LiveMember]
-    ) -> list[Step]:
-        """Call those of `members`, which fit and may have a slot, that seem fittest. O(n log n)."""
+    ) -> tuple[list[Step], NodeId | None]:
+        """Call those of `members`, which fit and may have a slot, that seem fittest. O(n log n).
+
+        Returns what to send, and who is expected to win; None: nobody was called.
+        """
         self.listener.use(now)
         found: dict[NodeId, Candidate] = {}
         wants = wants_of(offer)
@@ -99,17 +106,27 @@ class Calling:
                 found[member.node_id] = Candidate(called, score)
         scores = {node_id: one.fitness for node_id, one in found.items()}
         candidates = [found[node_id] for node_id in in_order(scores, wants.key)]
-        move = self.caller.open(now, key, offer, candidates, self._window_s(now, candidates))
-        return self._carry_out([move])
+        window_s = self._window_s(now, candidates)
+        least_s = GRANT_TRIPS * self._far_s
+        move = self.caller.open(now, key, offer, candidates, window_s=window_s, least_s=least_s)
+        expected = candidates[0].called.node_id if candidates else None
+        return self._carry_out([move]), expected
 
     def handle_bid(self, now: float, key: bytes, sender: NodeId, bid: Bid) -> None:
         """Take a bid."""
         self.caller.handle_bid(now, key, sender, bid)
 
+    def handle_claim(self, now: float, key: bytes, sender: NodeId) -> None:
+        """Take that a member claims: what became of that is waited for."""
+        self.caller.handle_claim(now, key, sender, self._claim_s)
+
     def handle_decline(
         self, now: float, key: bytes, sender: NodeId, decline: Decline
     ) -> list[Step]:
         """Take that a member does not bid."""
+        if decline is Decline.TAKEN:
+            self.caller.handle_taken(now, key, sender)
+            return []
         move = self.caller.handle_decline(now, key, sender, decline)
         return self._carry_out([] if move is None else [move])
 
@@ -122,7 +139,7 @@ class Calling:
         """End a contest, and learn from it if somebody won it."""
         story = self.caller.close(now, key, winner)
         if story is not None and winner is not None and len(story.called) > 1:
-            self.window.note(story.bids, story.is_first_window)
+            self.window.note(story.bids, is_first_window=story.is_first_window)
         return story
 
     def tell(self, asked: AskContest) -> ContestTold:
@@ -152,7 +169,7 @@ class Calling:
 
     def _window_s(self, now: float, candidates: list[Candidate]) -> float:
         """Return c for these: twice the delay to the farthest that is called first, longer where all are loaded."""
-        first = [one.called for one in candidates[:4]]
+        first = [one.called for one in candidates[: RINGS[0]]]
         rtts = [rtt for one in first if (rtt := self._rtt_s(now, one.node_id)) is not None]
         self._far_s = max(self._far_s * FAR_FADES, *rtts, 0.0)
         # Who is not measured yet may be as far as anybody that was of late.
@@ -174,6 +191,8 @@ class Calling:
         for key, call in moves:
             if call is None:
                 self.given_up.append(key)
+                # Nobody had it: where no bid was made, no width of the window would have helped.
+                self.window.note(0, is_first_window=False)
             else:
                 steps += [(one.node_id, call) for one in call.called]
         return steps

@@ -199,8 +199,6 @@ class Claiming(Runs):
                 assert run.is_frozen == (run.hold is not Hold.SURE), run
                 assert run.guarded[0] <= (self._desk.trusted_until(key) or 0.0), (now, run)
 
-    # Offers.
-
     def decline(self, sender: NodeId, offer: Offer, *, is_called: bool = False) -> list[Step]:
         """Return the answer to an offer that makes no claim: why not, or that one is made already; none: it would.
 

@@ -99,6 +99,11 @@ class Contending:
             return steps
         return [*((one, Settled(task_id, attempt)) for one in rivals), *steps]
 
+    @property
+    def is_listened_to(self) -> bool:
+        """Say whether somebody wants to be told."""
+        return len(self._teller) > 0
+
     def tell(self, now: float) -> list[Step]:
         """Return what is to be told of this node to whoever wants to hear. Call it after every input."""
         return list(self._teller.step(now, self._claiming.free_slots, self._load_pct()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mesh.contest.caller import Said, Story
+from mesh.contest.caller import GONE, Said, Story
 from mesh.core.ids import NodeId
 from mesh.wire.contest_messages import CALLED_MAX, ROUND_MAX, SAID_MAX, SCORE_MAX, Contest, Word
 from mesh.wire.task_messages import Decline
@@ -22,6 +22,7 @@ def told(story: Story, unix_offset_s: float) -> Contest:
         window_us=_us(story.window_s),
         rounds=min(story.rounds, ROUND_MAX),
         is_first_window=story.is_first_window,
+        is_over=story.is_over,
         called=tuple((one, round(score * SCORE_MAX)) for one, score in story.called[:CALLED_MAX]),
         said=tuple(map(_word, story.said[:SAID_MAX])),
         winner=story.winner,
@@ -41,6 +42,7 @@ def contest_json(
         "window_ms": contest.window_us / 1e3,
         "rounds": contest.rounds,
         "first_window": contest.is_first_window,
+        "under_way": not contest.is_over,
         "called": [
             {"member": name_of(node_id), "expected": round(score / SCORE_MAX, 3)}
             for node_id, score in contest.called
@@ -51,13 +53,17 @@ def contest_json(
                 "member": name_of(word.node_id),
                 "score": None if word.score is None else round(word.score / SCORE_MAX, 3),
                 "parts": {name: round(value / 255, 2) for name, value in word.parts},
-                "declined": None if word.score is not None else word.decline.name.lower(),
+                "declined": None if word.score is not None else _reason(word.decline),
             }
             for word in contest.said
         ],
         "winner": None if contest.winner is None else name_of(contest.winner),
         "after_ms": None if contest.after_us is None else contest.after_us / 1e3,
     }
+
+
+def _reason(decline: Decline) -> str:
+    return "gone" if decline is GONE else decline.name.lower()
 
 
 def _word(said: Said) -> Word:

@@ -30,6 +30,7 @@ _DECLINES: Final = {
     "draining": "its node is leaving",
     "taken": "it knew somebody to have it",
     "over": "it knew it to be over",
+    "gone": "it seemed gone",
     "unsure": "it could not renew at a majority of the task's voters",
 }
 
@@ -46,10 +47,11 @@ def contest_evidence(contest: Contest) -> list[str]:
     lines = [_word(word) for word in contest["said"]]
     bids = [word for word in contest["said"] if word["score"] is not None]
     spoke = {word["member"] for word in contest["said"]}
+    spoke.add(contest["winner"])  # whose bid may have been lost on the way here
     silent = [one["member"] for one in contest["called"] if one["member"] not in spoke]
     if silent and bids:
-        kept = "kept silent, as a fitter one had spoken"
-        lines.append(f"{_listed(silent)} {kept}: {bids[0]['member']}")
+        why = "as members do that hear a fitter one first, or were not heard"
+        lines.append(f"{_listed(silent)} said nothing here, {why}")
     return [*lines, _end(contest)]
 
 
@@ -65,11 +67,11 @@ def parts_text(parts: Mapping[str, float]) -> str:
 
 def _end(contest: Contest) -> str:
     if contest["winner"] is None:
-        is_open = contest.get("under_way", not contest["rounds"])
-        return "it is under way" if is_open else "nobody took it"
+        return "it is under way" if contest["under_way"] else "nobody took it"
     after_ms = contest["after_ms"]
     seen = "" if after_ms is None else f", seen {after_ms:.1f} ms after the call"
-    within = "" if contest["first_window"] else f", in round {contest['rounds']}"
+    rounds = contest["rounds"]
+    within = "" if contest["first_window"] or rounds < 2 else f", after {rounds} rounds of calls"
     return f"granted to {contest['winner']}{seen}{within}"
 
 

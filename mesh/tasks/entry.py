@@ -58,6 +58,9 @@ class Entry(Queued):
     had_more: bool = False
     """Who is asked was told that more tasks wait."""
 
+    is_claimed: bool = False
+    """Somebody that is asked about it has said that it claims, and counts its slot itself since."""
+
     is_contested: bool = False
     """It has no home any more that would have it: that declined, is gone, or lost it."""
 

@@ -77,25 +77,40 @@ class Offers:
         entry.was_let_pass = False
         if len(able) == 1:  # there is nobody to be fitter
             return [(member.node_id, offer)], now + self._config.offer_timeout_s
-        steps = self.calling.open(now, key, offer, able)
+        steps, expected = self.calling.open(now, key, offer, able)
+        if expected is not None and expected != member.node_id:
+            self._expect(key, entry, expected)
         return steps, now + self._config.contest_s_max
 
     def begin(self, key: bytes, entry: Entry, member: LiveMember) -> None:
         """Count a task as asked about: `member` is expected to take it."""
-        entry.phase, entry.asked = Phase.ASKED, member.node_id
+        entry.phase, entry.asked, entry.is_claimed = Phase.ASKED, member.node_id, False
         self._offered.setdefault(member.node_id, {})[key] = None
 
     def end(self, now: float, key: bytes, entry: Entry, claimed_by: Owner | None = None) -> None:
         """Count a task as asked about no more; `claimed_by`: because this session has it."""
         assert entry.asked is not None
         asked, entry.asked = entry.asked, None
+        self._unlist(key, asked)
+        winner = None if claimed_by is None else claimed_by.node_id
+        entry.was_let_pass = self.calling.close(now, key, winner) is not None and winner is None
+        self._queue.end_offer(
+            entry.lane, asked, is_claimed=winner == asked, is_told=entry.is_claimed
+        )
+
+    def _unlist(self, key: bytes, asked: NodeId) -> None:
         offered = self._offered[asked]
         del offered[key]
         if not offered:
             del self._offered[asked]
-        winner = None if claimed_by is None else claimed_by.node_id
-        entry.was_let_pass = self.calling.close(now, key, winner) is not None and winner is None
-        self._queue.end_offer(entry.lane, asked, is_claimed=winner == asked)
+
+    def _expect(self, key: bytes, entry: Entry, expected: NodeId) -> None:
+        """Count the slot of another as asked for: the fittest of those called is expected to take the task."""
+        assert entry.asked is not None
+        self._unlist(key, entry.asked)
+        self._queue.expect(entry.asked, expected)
+        entry.asked = expected
+        self._offered.setdefault(expected, {})[key] = None
 
     def is_awaited(self, key: bytes, entry: Entry, sender: NodeId, attempt: int) -> bool:
         """Say whether this member may answer about this attempt just now."""
@@ -108,20 +123,23 @@ class Offers:
         self, now: float, key: bytes, entry: Entry, sender: NodeId, answer: OfferAnswer
     ) -> tuple[Heard, list[Step]]:
         """Take an answer that is awaited; return what it means, and what to send."""
-        if answer.decline in {Decline.TAKEN, Decline.OVER}:
-            return (Heard.OVER if answer.decline is Decline.OVER else Heard.TAKEN), []
-        if answer.decline is Decline.NONE and sender != entry.asked:
-            # It is of the one who was expected to take it that a slot is counted as asked for.
+        decline, is_called = answer.decline, key in self.calling
+        if decline is Decline.OVER or (decline is Decline.TAKEN and not is_called):
+            return (Heard.OVER if decline is Decline.OVER else Heard.TAKEN), []
+        if decline is Decline.NONE:
+            # It has reserved a slot for this, and says how many it has beside: none is asked for any more.
+            if not entry.is_claimed and entry.asked is not None:
+                entry.is_claimed = True
+                self._queue.end_asking(entry.asked)
             is_noted = True if entry.had_more and not answer.free_slots else None
             self._queue.note_free(sender, answer.free_slots, is_noted=is_noted)
+            if is_called:
+                self.calling.handle_claim(now, key, sender)
             return Heard.CLAIMS, []
-        self._queue.note_answer(
-            entry.lane, sender, answer.decline, answer.free_slots, had_more=entry.had_more
-        )
-        if answer.decline is Decline.NONE:
-            return Heard.CLAIMS, []
-        if key in self.calling:
-            return Heard.NOTHING, self.calling.handle_decline(now, key, sender, answer.decline)
+        if decline is not Decline.TAKEN:
+            self._queue.note_answer(entry.lane, sender, decline, answer.free_slots)
+        if is_called:
+            return Heard.NOTHING, self.calling.handle_decline(now, key, sender, decline)
         return Heard.DECLINED, []
 
     def hear_owner(self, entry: Entry, sender: NodeId, answer: OfferAnswer) -> None:
@@ -165,8 +183,10 @@ class Offers:
 
     def hear_vitals(self, now: float, sender: NodeId, message: VitalsTold) -> None:
         """Take what a member says of itself: that may be the slot which somebody waits for. O(lanes)."""
+        told = self.calling.listener.told(now, sender)
         self.calling.listener.handle(now, sender, message)
-        self._queue.note_free(sender, message.free_slots)
+        if told is None or told.free_slots != message.free_slots:  # its load is no news of a slot
+            self._queue.note_free(sender, message.free_slots)
 
     def take_given_up(self) -> list[bytes]:
         """Return the tasks that nobody of those called would have, and forget them."""

@@ -185,16 +185,28 @@ class ReadyQueue:
                 found.append(self._ask(lane, task, able[(lane.turn - 1) % len(able)]))
         return found
 
-    def end_offer(self, lane: Lane, node_id: NodeId, *, is_claimed: bool = False) -> None:
+    def expect(self, before: NodeId, node_id: NodeId) -> None:
+        """Count a slot of another member as asked for."""
+        self._slots.end(before)
+        self._slots.ask(node_id)
+
+    def end_asking(self, node_id: NodeId) -> None:
+        """Count no slot of a member as asked for any more: it has said itself how many it has, without that one."""
+        self._slots.end(node_id)
+
+    def end_offer(
+        self, lane: Lane, node_id: NodeId, *, is_claimed: bool = False, is_told: bool = False
+    ) -> None:
         """Note that nobody waits any more for this member's word about a task of this lane. O(lanes).
 
-        Who claimed it has one slot less, as far as we know.
+        Who claimed it has one slot less, as far as we know, unless it has told so itself (`is_told`).
         """
-        if is_claimed:
-            self._slots.take(node_id)
         lane.asked -= 1
         self._offers -= 1
-        self._slots.end(node_id)
+        if not is_told:
+            if is_claimed:
+                self._slots.take(node_id)
+            self._slots.end(node_id)
         self._wake(node_id)
 
     # What is heard of members.
@@ -213,20 +225,8 @@ class ReadyQueue:
         node_id: NodeId,
         decline: Decline,
         free_slots: int,
-        *,
-        had_more: bool = True,
     ) -> None:
-        """Take what a member's answer to an offer says of it. O(lanes).
-
-        Who claims has `free_slots` beside the one that it claims for, and tells us of more if it knows that we
-        wait for them: it was told that we `had_more`.
-        """
-        if decline is Decline.NONE:
-            is_noted = True if had_more and not free_slots else None
-            # Until the claim is seen.
-            self._slots.hear(node_id, free_slots + 1, is_news=False, is_noted=is_noted)
-            self._wake(node_id)
-            return
+        """Take why a member declined what it was asked, and how many slots it has for us. O(1)."""
         member = self._view.get(node_id)
         if decline is Decline.UNFIT and member is not None:
             lane.unfit[node_id] = member.meta

@@ -104,13 +104,12 @@ class Steward:
         entry = self._tasks.get(key)
         if entry is not None and (entry.ballot, entry.seq) == (record.ballot, record.seq):
             return  # a promise alone: nobody has it yet
+        value, head = record.value, head_of(record)
         if entry is not None:
-            self._forget(
-                now, key, entry, claimed_by=None if record.value is None else record.value.owner
-            )
-        value = record.value
+            is_its = value is not None and head is not None and head.attempt == entry.attempt
+            self._forget(now, key, entry, claimed_by=value.owner if value and is_its else None)
         if value is not None and value.standing is not Standing.FINAL:
-            self._begin(now, key, record, head_of(record), is_new=True)
+            self._begin(now, key, record, head, is_new=True)
 
     def _begin(
         self, now: float, key: bytes, record: Record, head: Head | None, *, is_new: bool = False

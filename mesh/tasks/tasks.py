@@ -97,6 +97,9 @@ class Tasks:
     heeds_members = False
     """Whether this node votes on tasks that are not over, or is called for one: else who comes and goes moves nothing here."""
 
+    is_listened_to = False
+    """Whether some voter wants to be told of this node's slots and load, whenever they change."""
+
     def __init__(
         self,
         *,
@@ -297,6 +300,7 @@ class Tasks:
                     claiming = self._claiming
                     self.used, self.free_slots = claiming.used, claiming.free_slots
                     self.heeds_members = len(self._steward) + len(self._contending) > 0
+                    self.is_listened_to = self._contending.is_listened_to
                     return outputs + [Send(to, tuple(messages)) for to, messages in sends.items()]
 
     def _dispatch(self, now: float, sender: NodeId, message: object) -> list[Step]:

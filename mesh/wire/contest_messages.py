@@ -117,6 +117,7 @@ class Contest:
     window_us: int
     rounds: int
     is_first_window: bool
+    is_over: bool
     called: tuple[tuple[NodeId, int], ...]
     said: tuple[Word, ...]
     winner: NodeId | None
@@ -196,6 +197,7 @@ _contest: Final = s.struct(
     ("window_us", _after),
     ("rounds", _round),
     ("is_first_window", s.flag),
+    ("is_over", s.flag),
     ("called", s.many(_expected(), CALLED_MAX)),
     (
         "said",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -50,10 +51,35 @@ def test_where_the_kernel_tells_nothing_nothing_is_known(tmp_path: Path, text: s
     assert Processors(stat).busy_pct(0.0) is None
 
 
-def test_this_host_tells_or_says_that_it_does_not() -> None:
-    processors = Processors()
+def test_other_processors_than_before_are_counted_from_then_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat = tmp_path / "stat"
+    processors = Processors(stat)
+    mine = {0, 1, 2}
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: mine)
+
+    def counted(busy: int, idle: int) -> None:
+        stat.write_text("\n".join(f"cpu{n} {busy} 0 0 {idle} 0 0 0 0" for n in range(3)))
+
+    counted(0, 1_000)
     processors.busy_pct(0.0)
-    for _ in range(3_000_000):
+    counted(0, 2_000)
+    assert processors.busy_pct(1.0) == 0
+    mine = {1}
+    counted(100, 2_000)
+    processors.busy_pct(2.0)
+    counted(1_100, 2_000)
+    assert processors.busy_pct(2.0 + 10 * SMOOTHED_S) == 100, "it does not wait for three to be one"
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="the kernel has no /proc/stat")
+def test_this_host_is_busy_while_all_its_processors_are() -> None:
+    processors = Processors()
+    assert processors.busy_pct(0.0) is None
+    end = time.process_time() + 0.3
+    while time.process_time() < end:
         pass
     found = processors.busy_pct(1.0)
-    assert found is None or 0 <= found <= 100
+    assert found is not None
+    assert found >= 100 // len(MINE) // 2, "one of them was busy, by this test"

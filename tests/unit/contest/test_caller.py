@@ -32,7 +32,7 @@ def candidates(count: int) -> list[Candidate]:
 
 def opened(count: int = 10) -> tuple[Caller, Step]:
     caller = Caller(PATIENCE_S)
-    return caller, caller.open(0.0, KEY, offer_of(), candidates(count), WINDOW_S)
+    return caller, caller.open(0.0, KEY, offer_of(), candidates(count), window_s=WINDOW_S)
 
 
 def ids(step: Step | None) -> list[int]:
@@ -121,13 +121,13 @@ def test_a_story_says_who_was_called_who_bid_and_what_came_of_it() -> None:
 def test_patience_follows_the_grants_that_were_seen() -> None:
     caller, now = Caller(PATIENCE_S), 0.0
     for _ in range(100):
-        caller.open(now, KEY, offer_of(), candidates(4), WINDOW_S)
+        caller.open(now, KEY, offer_of(), candidates(4), window_s=WINDOW_S)
         caller.handle_bid(now + 0.001, KEY, NodeId(1), Bid("t", 1, 0, 1))
         caller.close(now + 0.011, KEY, NodeId(1))
         now += 1
     assert caller.patience_s == pytest.approx(0.015, rel=0.05)
     for _ in range(200):
-        caller.open(now, KEY, offer_of(), candidates(4), WINDOW_S)
+        caller.open(now, KEY, offer_of(), candidates(4), window_s=WINDOW_S)
         caller.handle_bid(now, KEY, NodeId(1), Bid("t", 1, 0, 1))
         caller.close(now, KEY, NodeId(1))
         now += 1
@@ -145,7 +145,7 @@ def test_a_grant_after_the_first_window_is_no_success_of_it() -> None:
 def test_stories_are_bounded_and_a_new_contest_ends_the_one_before() -> None:
     caller = Caller(PATIENCE_S)
     for number in range(STORIES_MAX + 10):
-        caller.open(0.0, KEY, offer_of(f"t{number}"), candidates(1), WINDOW_S)
+        caller.open(0.0, KEY, offer_of(f"t{number}"), candidates(1), window_s=WINDOW_S)
     assert (len(caller), len(caller.stories)) == (1, STORIES_MAX)
     assert caller.stories[-1].task_id == f"t{STORIES_MAX + 8}"
     assert caller.story("t0") is None

@@ -69,10 +69,12 @@ class Caller:
         return Known(self.rtt_s[node_id], self.rtt_s[node_id], self.now)
 
     def open(self, task_id: str = "t") -> Call:
-        steps = self.calling.open(self.now, KEY, offer_of(task_id), self.view.members())
+        members = self.view.members()
+        steps, expected = self.calling.open(self.now, KEY, offer_of(task_id), members)
         (call,) = {message for _, message in letters(steps)}
         assert isinstance(call, Call)
         assert [to for to, _ in letters(steps)] == [one.node_id for one in call.called]
+        assert expected == call.called[0].node_id
         return call
 
     def due(self) -> list[tuple[NodeId, object]]:
@@ -102,7 +104,7 @@ def test_who_cannot_take_it_is_not_called_and_with_nobody_left_it_is_given_up() 
     caller = Caller(member(IDS[0], free=0), member(IDS[1]))
     assert [one.node_id for one in caller.open().called] == [IDS[1]]
     nobody = Caller(member(IDS[0], free=0))
-    assert nobody.calling.open(0.0, KEY, offer_of(), nobody.view.members()) == []
+    assert nobody.calling.open(0.0, KEY, offer_of(), nobody.view.members()) == ([], None)
     assert (nobody.calling.given_up, len(nobody.calling)) == ([KEY], 0)
 
 

@@ -40,7 +40,7 @@ def test_a_call_for_what_it_cannot_take_now_is_declined_at_once_and_its_caller_i
     hear(crew, P, call_of(crew, P, window_us=1))
     crew.wait(0.1)
     (start,) = crew.nodes[P].starts()
-    other = call_of(crew, P, task_id="u")
+    other = call_of(crew, P, task_id="u", wants={"has_more": True})
     assert answers(crew, P, other) == [OfferAnswer("u", 1, Decline.BUSY, 0)]
     assert not is_called(crew, P)
     crew.heard.clear()

@@ -30,7 +30,7 @@ def opened(calling: Calling, at: float, task_id: str) -> bytes:
         cause=AttemptCause.FIRST,
     )
     called = [Candidate(Called(NodeId(n), 1, 10, 0), 1 - n / 10) for n in (1, 2)]
-    calling.caller.open(at, key, offer, called, 0.002)
+    calling.caller.open(at, key, offer, called, window_s=0.002)
     return key
 
 
