@@ -108,13 +108,15 @@ class Bidder:
     def __len__(self) -> int:
         return len(self._parts)
 
-    def turns_away(self, caller: NodeId, task_id: str) -> bool:
-        """Say whether there is no room for a call; it is counted then. O(1): asked before anything is reckoned."""
-        if (task_id, caller) in self._parts:
-            return False
+    def heeds(self, caller: NodeId, call: Call) -> bool:
+        """Say whether a call is news, and has room; one without is counted. O(1): asked before anything is reckoned."""
+        known = self._parts.get((call.offer.task_id, caller))
+        if known is not None:
+            before = (known.call.offer.attempt, known.call.round)
+            return (call.offer.attempt, call.round) > before
         is_full = len(self._parts) >= CALLS_MAX or self._calls.get(caller, 0) >= CALLS_OF_ONE_MAX
         self.dropped += is_full
-        return is_full
+        return not is_full
 
     def handle_call(
         self, now: float, caller: NodeId, call: Call, *, score: int, wait_s: float, again_s: float
@@ -124,15 +126,10 @@ class Bidder:
         The same call again changes nothing; a later round, or attempt, of the same caller takes its place. One for
         which there is no room is dropped.
         """
-        offer = call.offer
-        if self.turns_away(caller, offer.task_id):
+        offer, key = call.offer, (call.offer.task_id, caller)
+        if not self.heeds(caller, call):
             return
-        key = (offer.task_id, caller)
-        known = self._parts.get(key)
-        if known is not None:
-            before = (known.call.offer.attempt, known.call.round)
-            if (offer.attempt, call.round) <= before:
-                return
+        if key in self._parts:
             self._leave(key)
         self._forget_old(now)
         part = Part(caller, call, score, again_s)

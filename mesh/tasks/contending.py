@@ -112,8 +112,10 @@ class Contending:
 
     def _on_call(self, now: float, caller: NodeId, call: Call) -> list[Step]:
         offer = call.offer
-        declined = self._claiming.decline(caller, offer)
-        if declined or self._bidder.turns_away(caller, offer.task_id):
+        if not self._bidder.heeds(caller, call):
+            return []
+        declined = self._claiming.decline(caller, offer, is_called=True)
+        if declined:
             return declined
         wants = wants_of(offer)
         own = self._fitness(wants)

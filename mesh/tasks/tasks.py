@@ -122,6 +122,7 @@ class Tasks:
         """The contests that this node holds, for whoever looks at them."""
         self._book = QueueBook(desk, rng)
         self._steward = Steward(
+            own_id=self._own_id,
             desk=desk,
             view=view,
             rng=rng,

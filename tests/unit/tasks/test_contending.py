@@ -1,0 +1,219 @@
+"""A member that is called: what it declines, when it bids, and that nothing is left of a contest at its end."""
+
+from __future__ import annotations
+
+import pytest
+
+from mesh.wire.contest_messages import SCORE_MAX, Bid, Called, Settled
+from mesh.wire.register_messages import Accept, Prepare
+from mesh.wire.task_messages import Decline, OfferAnswer
+from mesh.wire.work_messages import SlotsFree
+from tests.unit.tasks.called import (
+    GHOST,
+    PATIENCE_S,
+    WINDOW_S,
+    P,
+    Q,
+    R,
+    answers,
+    bids,
+    call_of,
+    crew_of,
+    hear,
+    is_called,
+)
+from tests.unit.tasks.crew import CONFIG, A, B, C
+
+# What it declines.
+
+
+def test_a_call_to_which_it_will_bid_is_not_answered() -> None:
+    crew = crew_of(1)
+    assert answers(crew, P, call_of(crew, P, Q)) == []
+    assert is_called(crew, P)
+
+
+def test_a_call_for_what_it_cannot_take_now_is_declined_at_once_and_its_caller_is_told_later() -> (
+    None
+):
+    crew = crew_of(1, 0)
+    hear(crew, P, call_of(crew, P, window_us=1))
+    crew.wait(0.1)
+    (start,) = crew.nodes[P].starts()
+    other = call_of(crew, P, task_id="u")
+    assert answers(crew, P, other) == [OfferAnswer("u", 1, Decline.BUSY, 0)]
+    assert not is_called(crew, P)
+    crew.heard.clear()
+    crew.exit(P, start.run_id)
+    assert (A, SlotsFree(1)) in crew.heard
+
+
+@pytest.mark.parametrize(
+    ("wants", "decline"),
+    [
+        ({"pool": "image"}, Decline.UNFIT),
+        ({"needs": (("gpu", 1),)}, Decline.UNFIT),
+        ({"node_class": "dedicated"}, Decline.UNFIT),
+    ],
+)
+def test_a_call_for_what_it_never_can_take_is_declined_at_once(
+    wants: dict[str, object], decline: Decline
+) -> None:
+    crew = crew_of(1)
+    (answer,) = answers(crew, P, call_of(crew, P, Q, wants=wants))
+    assert answer == OfferAnswer("t", 1, decline, 1)
+    assert not is_called(crew, P)
+
+
+def test_who_drains_or_has_it_declines_a_call() -> None:
+    crew = crew_of(2)
+    hear(crew, P, call_of(crew, P, window_us=1))
+    crew.wait(0.1)
+    assert crew.nodes[P].starts()
+    (answer,) = answers(crew, P, call_of(crew, P, Q))
+    assert isinstance(answer, OfferAnswer)
+    assert answer.decline is Decline.TAKEN
+    crew.do(crew.nodes[P], lambda tasks, now: tasks.drain(now, now + 9))
+    (answer,) = answers(crew, P, call_of(crew, P, Q, task_id="u"))
+    assert isinstance(answer, OfferAnswer)
+    assert answer.decline is Decline.DRAINING
+
+
+# Its turn.
+
+
+def test_who_takes_itself_for_the_first_speaks_within_a_tenth_of_the_window() -> None:
+    crew = crew_of(1)
+    hear(crew, P, call_of(crew, P, Called(Q, 0, 0, 0), Called(R, 1, 200, 0), GHOST))
+    crew.wait(WINDOW_S / 10 + 0.001)
+    assert {to for to, _ in bids(crew)} == {A}
+    assert len(crew.nodes[P].starts()) == 1
+
+
+def test_who_is_behind_waits_for_the_others() -> None:
+    crew = crew_of(1, 1, 1)
+    hear(crew, P, call_of(crew, P, Called(Q, 1, 0, 0), Called(R, 1, 0, 0), window_us=10**6))
+    crew.nodes[P].tasks.load_pct = lambda: 100
+    crew.heard.clear()
+    late = call_of(crew, P, Q, R, round_number=1, window_us=10**6)
+    hear(crew, P, late)
+    crew.wait(0.89)
+    assert not bids(crew), "two are fitter"
+    crew.wait(0.15)
+    assert {one.score for _, one in bids(crew)} == {round(0.6 * SCORE_MAX)}
+
+
+def test_a_bid_goes_out_in_one_breath_with_the_claim_and_says_how_it_came_about() -> None:
+    crew = crew_of(1, 1, 1)
+    node = crew.nodes[P]
+    hear(crew, P, call_of(crew, P, Q, R))
+    crew.heard.clear()
+    crew.now += WINDOW_S * 2
+    crew.do(node, lambda tasks, now: tasks.handle_timeout(now))
+    assert {to for to, one in crew.heard if isinstance(one, Bid)} == {A, Q, R}
+    assert {to for to, one in crew.heard if isinstance(one, Prepare)} == {A, B, C}
+    assert (A, OfferAnswer("t", 1, Decline.NONE, 0)) in crew.heard
+    (found,) = {one for _, one in bids(crew)}
+    assert (found.task_id, found.attempt, found.round) == ("t", 1, 0)
+    assert {name for name, _ in found.parts} == {"free_slots", "cpu", "match"}
+
+
+def test_of_those_called_the_fittest_alone_speaks_and_the_others_forget_it() -> None:
+    crew = crew_of(1, 1, 1)
+    loads = {P: 80, Q: 0, R: 50}
+    for own, load in loads.items():
+        crew.nodes[own].tasks.load_pct = lambda load=load: load  # type: ignore[misc]  # a default binds it
+    call = call_of(crew, *(Called(own, 1, load, 0) for own, load in loads.items()))
+    for own in loads:
+        hear(crew, own, call)
+    crew.wait(1)
+    assert {one.score for _, one in bids(crew)} == {SCORE_MAX}
+    assert len(crew.nodes[Q].starts()) == 1
+    assert {(to, one) for to, one in crew.heard if isinstance(one, Settled)} == {
+        (to, Settled("t", 1)) for to in (A, P, R)
+    }
+    assert not any(is_called(crew, own) for own in loads)
+    assert len(crew.body("t").attempts) == 1
+
+
+def test_who_is_told_of_a_better_bid_speaks_when_no_grant_follows() -> None:
+    crew = crew_of(1, 1)
+    hear(crew, P, call_of(crew, P, Q))
+    hear(crew, P, Bid("t", 1, 0, SCORE_MAX), Q)
+    crew.wait(PATIENCE_S - 0.001)
+    assert not bids(crew)
+    crew.wait(WINDOW_S)
+    assert len(crew.nodes[P].starts()) == 1
+
+
+def test_who_waits_for_one_that_is_gone_speaks_at_once() -> None:
+    crew = crew_of(1, 1)
+    hear(crew, P, call_of(crew, P, Q))
+    hear(crew, P, Bid("t", 1, 0, SCORE_MAX), Q)
+    crew.nodes[P].view.drop(Q)
+    crew.meet(crew.nodes[P], Q)
+    crew.wait(WINDOW_S / 10)
+    assert len(crew.nodes[P].starts()) == 1
+
+
+def test_who_has_no_slot_any_more_when_its_time_comes_declines_then() -> None:
+    crew = crew_of(1)
+    hear(crew, P, call_of(crew, P, Q))
+    crew.submit("u")
+    (start,) = crew.nodes[P].starts()
+    assert start.env["MESH_TASK_ID"] == "u"
+    crew.heard.clear()
+    crew.wait(WINDOW_S * 1.5)
+    assert not bids(crew)
+    assert (A, OfferAnswer("t", 1, Decline.BUSY, 0)) in crew.heard
+    assert not is_called(crew, P)
+
+
+# Its end.
+
+
+def test_settled_is_said_once_a_majority_has_granted_it_and_not_before() -> None:
+    crew = crew_of(1, 1)
+    crew.loses = lambda _to, message: isinstance(message, Accept)
+    hear(crew, P, call_of(crew, P, Q))
+    hear(crew, Q, call_of(crew, P, Q))
+    crew.wait(WINDOW_S * 2)
+    assert bids(crew)
+    assert not [one for _, one in crew.heard if isinstance(one, Settled)]
+    assert not crew.nodes[P].starts() + crew.nodes[Q].starts()
+    crew.loses = lambda _to, _message: False
+    crew.wait(CONFIG.claim_timeout_s)
+    assert Settled("t", 1) in [one for _, one in crew.heard]
+    assert len(crew.nodes[P].starts() + crew.nodes[Q].starts()) == 1
+
+
+def test_two_that_bid_at_one_moment_are_told_apart_by_the_quorum_and_nothing_is_left() -> None:
+    crew = crew_of(1, 1)
+    crew.loses = lambda _to, message: isinstance(message, Bid | Settled)
+    for own in (P, Q):
+        hear(crew, own, call_of(crew, P, Q))
+    crew.wait(2)
+    assert len(crew.nodes[P].starts() + crew.nodes[Q].starts()) == 1
+    assert len(crew.body("t").attempts) == 1
+    assert not is_called(crew, P)
+    assert not is_called(crew, Q)
+    assert crew.nodes[P].tasks.used + crew.nodes[Q].tasks.used == 1
+
+
+def test_a_contest_that_somebody_else_won_is_forgotten_when_it_is_told_or_tried() -> None:
+    crew = crew_of(1, 1)
+    hear(crew, P, call_of(crew, P, Q))
+    hear(crew, P, Settled("t", 1), Q)
+    assert not is_called(crew, P)
+    crew.wait(WINDOW_S * 2)
+    assert not bids(crew)
+
+
+def test_what_runs_here_by_a_plain_offer_meanwhile_is_bid_for_no_more() -> None:
+    crew = crew_of(1)
+    hear(crew, P, call_of(crew, P, Q))
+    hear(crew, P, call_of(crew, P, Q).offer)
+    assert len(crew.nodes[P].starts()) == 1
+    assert not is_called(crew, P)
+    crew.wait(WINDOW_S * 2)
+    assert not bids(crew)
