@@ -91,8 +91,8 @@ class ContestsPane:
 
     @property
     def lines_wanted(self) -> int:
-        """How many lines show all of it."""
-        return len(self._top) + (len(self.rows) + 1 if self.rows else 1)
+        """How many lines show all of it, whatever the filter leaves: the panes stay while it is typed."""
+        return len(self._top) + len(self.board.contests.rows) + 1
 
     def note(self, height: int) -> str:
         """Return which of the contests are shown, and whose they are: a node knows its own alone."""

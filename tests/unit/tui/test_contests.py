@@ -114,6 +114,15 @@ def test_contests_at_200x60_have_their_own_place_and_more_columns() -> None:
     assert not any("key 4" in line for line in lines)
 
 
+def test_panes_keep_their_heights_while_a_filter_is_typed() -> None:
+    board = board_with()
+    look = after(board, "4")
+    before = [line[0] for line in text_of(board, 200, 60, look)]
+    assert [
+        line[0] for line in text_of(board, 200, 60, after(board, "/", "x", look=look))
+    ] == before
+
+
 def test_frame_of_the_events_says_which_key_shows_the_contests() -> None:
     board = board_with()
     text = "\n".join(text_of(board, 80, 24))
