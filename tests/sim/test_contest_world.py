@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from mesh.bench.contest import measure_one
+from mesh.bench.contest import ContestSettings, measure, measure_one
 from mesh.bench.contest_results import Result
 from mesh.bench.contest_world import NETWORKS, ContestWorld, Setting
+from mesh.bench.progress import Lines
 
 CONTESTS = 60
 
@@ -50,3 +53,15 @@ def test_one_seed_gives_the_same_contests() -> None:
     assert contests
     assert len(starts_s) == 8
     assert all(len(one.scores) == 4 and one.called for one in contests)
+
+
+def test_however_many_processes_share_the_work_the_results_are_the_same() -> None:
+    settings = ContestSettings(nodes=(3,), networks=("lan",), losses_pct=(0, 1), contests=2)
+    alone = measure(settings, Lines())
+    assert [(one.scheme, one.loss) for one in alone] == [
+        ("mesh", 0),
+        ("plain", 0),
+        ("mesh", 0.01),
+        ("plain", 0.01),
+    ]
+    assert measure(replace(settings, jobs=2), Lines()) == alone
