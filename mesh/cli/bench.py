@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from mesh.cli.arguments import Commands, Parser, add_command, decimal, whole_number
+from mesh.cli.bench_contest import add_contest
 from mesh.cli.bench_tasks import add_tasks
 from mesh.errors import ConfigError
 
@@ -48,6 +49,7 @@ def add_commands(commands: Commands) -> None:
     _add_faults(detect)
     _add_results(detect)
     add_tasks(benches)
+    add_contest(benches)
 
 
 def _add_scale(detect: Parser) -> None:

@@ -38,6 +38,11 @@ class Conditions:
 
     copy_delay_s: float = 0.05
 
+    @property
+    def delay_s_max(self) -> float:
+        """The longest that a datagram takes which is neither lost, copied nor held."""
+        return self.delay_s + _JITTER_CAP * self.jitter_s
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:

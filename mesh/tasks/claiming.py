@@ -200,10 +200,7 @@ class Claiming(Runs):
                 assert run.guarded[0] <= (self._desk.trusted_until(key) or 0.0), (now, run)
 
     def decline(self, sender: NodeId, offer: Offer, *, is_called: bool = False) -> list[Step]:
-        """Return the answer to an offer that makes no claim: why not, or that one is made already; none: it would.
-
-        `is_called`: others were called beside this node, so its sender waits for a slot here only if it has more.
-        """
+        """Return the answer to an offer that makes no claim: why not, or that one is made already; none: it would. Who called others too (`is_called`) waits for a slot here only if it has more."""
         key = task_key(offer.task_id)
         run = self._runs.get(key)
         decline = Decline.NONE

@@ -112,10 +112,7 @@ class Tasks:
         claim_for_s: float,
         now: float,
     ) -> None:
-        """Begin a session with what the desk's voter holds; `card` gives this node's card, the same boot always.
-
-        `claim_for_s`: for so long a claim is asked again that may have been granted unheard.
-        """
+        """Begin a session with what the desk's voter holds; `card` gives the same boot always; `claim_for_s`: see `Claiming`."""
         # A host may believe to be before 1970, or in the year 9892; no record could hold that.
         unix_offset_s = min(max(unix_offset_s, -now), LATEST - now)
         self._desk = desk
