@@ -13,6 +13,7 @@ from mesh.cli.task_text import is_lost, stretch_of, word_of
 from mesh.cli.telling import day_clock, happening, page, paragraphs, title, when
 from mesh.cli.waiting import waits_for
 from mesh.core.time import format_duration
+from mesh.tasks.contest_words import contest_evidence, contest_words
 from mesh.tasks.words import UNFINISHED, attempt_reason, loss_reason, wants_text
 
 Task: TypeAlias = dict[str, Any]
@@ -126,8 +127,12 @@ def _happenings(task: Task, now: float) -> Iterator[tuple[str, str, list[str]]]:
     again = f", as the retry of {task['retry_of']}" if task["retry_of"] else ""
     yield when(now, task["created"]), f"{task['keeper'] or 'a node'} took it in{again}", []
     last_number = 0
+    contests = list(task.get("contests", ()))
     for attempt in task["attempts"]:
         number = attempt["number"]
+        for contest in [one for one in contests if one["attempt"] <= number]:
+            contests.remove(contest)
+            yield when(now, contest["at"]), contest_words(contest), contest_evidence(contest)
         missing = number - last_number - 1
         begun = [f"token …{attempt['token'][-_TOKEN_CHARS:]}"] if attempt["token"] else []
         if missing:
@@ -138,6 +143,8 @@ def _happenings(task: Task, now: float) -> Iterator[tuple[str, str, list[str]]]:
             why = [attempt["error"]] if attempt["error"] else []
             yield when(now, attempt["ended"]), f"attempt {number} {_ended(attempt)}", why
         last_number = number
+    for contest in contests:
+        yield when(now, contest["at"]), contest_words(contest), contest_evidence(contest)
     if is_lost(task):
         words = f"attempt {last_number} on {task['owner']} was seen lost"
         yield when(now, task["lost_since"]), words, [loss_reason(task["lost_cause"])]

@@ -123,6 +123,12 @@ class Caller:
         self.stories: deque[Story] = deque(maxlen=STORIES_MAX)
         """Those that are over, the oldest first."""
 
+        self.held = 0
+        """Contests that were begun."""
+
+        self.won = 0
+        """Those that ended with somebody's grant."""
+
     def __len__(self) -> int:
         return len(self._contests)
 
@@ -141,6 +147,10 @@ class Caller:
         contest = self._contests.get(key)
         return contest is not None and node_id in contest.called
 
+    def under_way(self) -> list[Story]:
+        """Return the stories of those that are under way, the oldest first. O(contests)."""
+        return [one.story for one in self._contests.values()]
+
     def story(self, task_id: str) -> Story | None:
         """Return the latest contest of a task that is still known, under way or over. O(contests)."""
         under_way = (one.story for one in self._contests.values() if one.story.task_id == task_id)
@@ -157,6 +167,7 @@ class Caller:
     ) -> Step:
         """Begin a contest among these, the fittest first. One under way for this key is over."""
         self.close(now, key, None)
+        self.held += 1
         story = Story(offer.task_id, offer.attempt, now, window_s)
         contest = self._contests[key] = Contest(offer, story, deque(candidates))
         return self._call(now, key, contest)
@@ -206,6 +217,7 @@ class Caller:
         story = contest.story
         story.winner = winner
         if winner is not None:
+            self.won += 1
             story.after_s = now - story.at
             story.is_first_window = story.rounds == 1 and now <= contest.first_until
             self._note_grant(story, winner)

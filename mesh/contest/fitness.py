@@ -14,7 +14,7 @@ win. Each part rises with what is good and never falls with it, and so does the 
 It is reckoned by a member of itself, to bid, and of the others called, to estimate its rank. It decides nothing: the
 voters do.
 
-Source: our own; a share of successes that begins at one half is Laplace's rule of succession.
+Source: our own.
 """
 
 from __future__ import annotations
@@ -40,12 +40,6 @@ LAG_HALF_S: Final = 0.05
 
 RTT_HALF_S: Final = 0.02
 """A round trip to the voters of so many seconds makes a member half as near: above any site's, below an ocean's."""
-
-HISTORY_HALF_LIFE_S: Final = 600.0
-"""After so many seconds an end of a task counts half: what made it fail may be mended, and is tried again."""
-
-HISTORY_ENDS_MAX: Final = 32
-"""No more ends than this count, the latest the most: a host on which all begins to fail is known for it after some 20."""
 
 WEIGHT_MAX: Final = 1_000_000
 """Beside a weight beyond this no other would count."""
@@ -146,7 +140,7 @@ class Circumstances:
     """How late its loop runs, smoothed, in seconds."""
 
     history: float | None = None
-    """The share of tasks of this kind that succeeded on it: `History.share`."""
+    """The share of tasks of this kind that succeeded on it: `mesh.contest.history`."""
 
     zone: str = ""
     """Where it is, in the words of whoever runs the mesh; "": not known."""
@@ -285,32 +279,3 @@ def _match(wants: Wants, meta: Metadata) -> float:
     )
     special = len(meta.labels) + len(offered)
     return (1 + asked + is_asked) / (1 + special + is_special)
-
-
-class History:
-    """How tasks of one kind fared on one member: the share that succeeded, by the latest ends the most.
-
-    Ends fade with time and with each one that follows, so the memory is two numbers and a time. All of it O(1).
-    `now` in seconds, on one clock, and finite, else LocalProtocolError; an end that is noted late does not turn it back.
-    """
-
-    __slots__ = ("_at", "_failed", "_succeeded")
-
-    def __init__(self) -> None:
-        self._at = -math.inf
-        self._succeeded = self._failed = 0.0
-
-    def note(self, now: float, ok: bool) -> None:
-        """Take in that a task of this kind ended, well or not."""
-        faded = self._faded(now) * (1 - 1 / HISTORY_ENDS_MAX)
-        self._succeeded = self._succeeded * faded + ok
-        self._failed = self._failed * faded + (not ok)
-        self._at = max(self._at, now)
-
-    def share(self, now: float) -> float:
-        """Return (successes + 1) / (ends + 2), both faded: 0.5 where nothing is known, and never 0 or 1."""
-        faded = self._faded(now)
-        return (self._succeeded * faded + 1) / ((self._succeeded + self._failed) * faded + 2)
-
-    def _faded(self, now: float) -> float:
-        return math.exp2(-max(0.0, within("now", now, -math.inf) - self._at) / HISTORY_HALF_LIFE_S)

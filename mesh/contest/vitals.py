@@ -36,7 +36,10 @@ TOLD_STEP_PCT: Final = 4
 """A load that has moved by less, in hundredths of all processors, is no change."""
 
 TELL_PAUSE_S: Final = 0.25
-"""Changes within such a time are told together."""
+"""Changes of the load within such a time are told together."""
+
+TELL_SLOTS_PAUSE_S: Final = 0.02
+"""So are those of free slots: one more or less is a whole bucket of fitness, and who has none is called in vain."""
 
 REPEAT_S: Final = 1.0
 LISTENERS_MAX: Final = 64
@@ -89,8 +92,10 @@ class Teller:
             return []
         letters: list[Letter] = []
         vitals = (free_slots, min(load_pct, 255))
-        if self._is_news(vitals) and self._tell_at is None:
-            self._tell_at = max(now, self._told_at + TELL_PAUSE_S)
+        pause_s = self._pause_s(vitals)
+        if pause_s is not None:
+            tell_at = max(now, self._told_at + pause_s)
+            self._tell_at = tell_at if self._tell_at is None else min(self._tell_at, tell_at)
         if self._tell_at is not None and now >= self._tell_at:
             letters += self._tell(now, vitals)
         if self._repeat_at is not None and now >= self._repeat_at:
@@ -104,8 +109,13 @@ class Teller:
 
     # Inside.
 
-    def _is_news(self, vitals: tuple[int, int]) -> bool:
-        return any(_differ(one.told, vitals) for one in self._listeners.values())
+    def _pause_s(self, vitals: tuple[int, int]) -> float | None:
+        """Return how long after the last word these are to be told; None: they are no news."""
+        others = [one.told for one in self._listeners.values() if _differ(one.told, vitals)]
+        if not others:
+            return None
+        is_of_slots = any(told is None or told[0] != vitals[0] for told in others)
+        return TELL_SLOTS_PAUSE_S if is_of_slots else TELL_PAUSE_S
 
     def _tell(self, now: float, vitals: tuple[int, int]) -> list[Letter]:
         self._tell_at, self._told_at = None, now
@@ -157,8 +167,8 @@ class Listener:
             return
         known = self._told.get(sender)
         rtt_s = None if known is None else known.rtt_s
-        # What comes later may be the repeat of an answer that was lost, or of a change.
-        if rtt_s is None and now < asked_at + REPEAT_S:
+        # What comes later may be the repeat of an answer that was lost, or a change.
+        if rtt_s is None and now < asked_at + TELL_PAUSE_S:
             rtt_s = now - asked_at
         until = asked_at + ASKED_S
         self._told[sender] = Told(message.free_slots, message.load_pct, rtt_s, until)

@@ -38,9 +38,13 @@ class Why:
 
 @dataclass(frozen=True, slots=True)
 class SetLoad:
-    """The host's load: hundredths of all its processors, 0 to 255. Not answered."""
+    """The host's load: hundredths of all its processors, 0 to 255. Not answered.
+
+    `busy_pct`: how much of the processors that this node may use is in use, 0 to 100; None: not known, as busy as the load.
+    """
 
     load_pct: int
+    busy_pct: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from mesh.registers.stored import from_stored
 from mesh.registers.succession import Succession
 from mesh.registers.voter import Voter
 from mesh.tasks.config import TasksConfig
+from mesh.tasks.contests_view import contests_view
 from mesh.tasks.quorum import away, parting, standstill
 from mesh.tasks.retention import TaskKeeping, expiring
 from mesh.tasks.tasks import Tasks
@@ -183,6 +184,10 @@ class Holdings:
     def newest(self) -> list[dict[str, Any]]:
         """Return the newest tasks that this node votes on, in short JSON, newest first."""
         return self._tasks.newest(SHOWN_MAX)
+
+    def contests(self) -> dict[str, Any]:
+        """Return what is seen of the contests that this node holds, JSON-ready; see `contests_view`."""
+        return contests_view(self._tasks.calling, self._config.node_id, self._around.name_of)
 
     @property
     def voters(self) -> tuple[NodeId, ...]:

@@ -64,6 +64,7 @@ class Machines:
             is_name_given=config.is_name_given,
             remembered=config.remembered,
         )
+        self._busy_pct = 0
         self._live = LiveView()
         self._roll = Roll(self._swim.table, self._live)
         self._work = Work(
@@ -74,7 +75,7 @@ class Machines:
                 address_of=self._address_of,
                 name_of=self._swim.rumours.name_of,
                 known_of=self._known_of,
-                load_pct=lambda: self.identity.vitals.load_pct,
+                load_pct=lambda: self._busy_pct,
             ),
             seed=seed,
             kept=kept or Kept(),

@@ -109,6 +109,7 @@ class Node(Machines):
             return []
         if isinstance(command, SetLoad):
             self.identity.vitals = Vitals(self.identity.vitals.free_slots, command.load_pct)
+            self._busy_pct = command.load_pct if command.busy_pct is None else command.busy_pct
             return []
         if isinstance(command, SetRoom):
             self._work.set_room(has_room=command.has_room, lacks=command.lacks)

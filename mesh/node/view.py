@@ -14,6 +14,7 @@ from mesh.membership.member import Member
 from mesh.membership.swim import Swim
 from mesh.node.config import NodeConfig
 from mesh.node.work import Work
+from mesh.tasks.contests_view import no_contests
 from mesh.wire.records import Cause, State
 
 LISTED_DIGITS: Final = 4
@@ -31,11 +32,23 @@ class View:
 
     task_counts: dict[str, int]
     running: list[dict[str, Any]]
+    held: Callable[[], dict[str, Any]] = field(default=no_contests, compare=False)
+    """Makes `contests`."""
 
     @property
     def tasks(self) -> list[dict[str, Any]]:
         """The newest tasks that this node votes on; ask before anything else happens to the node. O(tasks shown)."""
         return self.newest()
+
+    @property
+    def contests(self) -> dict[str, Any]:
+        """The contests that this node holds as a voter; ask at once, as for `tasks`. O(those shown).
+
+        Keys: `held`, `won`, `bids_mean`, `success`, `window_ms`, `factor`, `advice`, and `latest`, the newest first,
+        of each `task_id`, `attempt`, `at`, `under_way`, `called`, `said`, `winner`, `after_ms`, `rounds`,
+        `first_window`, `window_ms`: see `mesh.tasks.contests_view`.
+        """
+        return self.held()
 
 
 def build_view(
@@ -85,7 +98,7 @@ def build_view(
         for member in known
     ]
     members.sort(key=lambda entry: (entry["name"], entry["node_id"]))
-    return View(node, members, work.newest, done["counts"], done["running"])
+    return View(node, members, work.newest, done["counts"], done["running"], work.contests)
 
 
 def _member(

@@ -85,7 +85,7 @@ class Work(Holdings):
             self._desk.carry_out(now, self._succession.found(now))
         # Whatever an earlier session left was cleared away before this one began, or its leases were waited for.
         steps = self._tasks.end(now, config.node_id, config.boot - 1)
-        outputs = self._deliver(now, steps + self._tasks.settle(now))
+        outputs = self._deliver(now, steps + self._tasks.handle_message(now, config.node_id))
         if config.meta.slots > LEASES_MAX:
             outputs.append(_too_many_slots(config.meta.slots))
         return [*outputs, _warning()] if self._is_muted else outputs

@@ -33,6 +33,7 @@ from mesh.core.process import ProcessEvent
 from mesh.errors import CommandRefused, DataDirectoryError, LocalProtocolError, TransportError
 from mesh.node.commands import Command, SetLoad, TakeAddress
 from mesh.node.face import NodeFace
+from mesh.runtime.busy import Processors
 from mesh.runtime.clock import Clock
 from mesh.runtime.lateness import Lateness
 from mesh.runtime.store.faults import StoreError
@@ -114,6 +115,7 @@ class Driver:
         self._stop: fx.Stop | None = None
         self._questions: dict[int, _Question] = {}
         self._load_at = -math.inf
+        self._processors = Processors()
         self._sleep = trio.CancelScope()
         self._armed = math.nan  # the deadline that `_sleep` has, on the node's clock
         self._given_at = -math.inf  # when the node was given its latest input
@@ -288,7 +290,9 @@ class Driver:
         now = self._given_at = self._clock()
         if now - self._load_at >= LOAD_INTERVAL_S:
             self._load_at = now
-            self._apply(self._node.handle_command(now, SetLoad(load_pct())))
+            self._apply(
+                self._node.handle_command(now, SetLoad(load_pct(), self._processors.busy_pct(now)))
+            )
             address = None if self._hands is None else self._hands.look()
             if address is not None:
                 self._apply(self._node.handle_command(now, TakeAddress(address)))

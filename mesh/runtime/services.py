@@ -101,7 +101,7 @@ class Services:
 
     async def _why_of_task(self, whom: str, refused: CommandRefused) -> dict[str, Any]:
         try:
-            task = await self._tasks.task(whom)
+            task = await self._tasks.why(whom)
         except CommandRefused as error:
             raise CommandRefused(f"{refused}; {error}") from error
         return {"task": task, "observer": self._status.node()["name"]}

@@ -39,7 +39,7 @@ class Status:
         return self._node(self._make_view(self._clock()))
 
     def view_json(self, rates: Mapping[str, float]) -> dict[str, Any]:
-        """Return one view of the stream of views. O(members + tasks shown)."""
+        """Return one view of the stream of views. O(members + tasks and contests shown)."""
         view = self._make_view(self._clock())
         return {
             "node": self._node(view),
@@ -47,6 +47,7 @@ class Status:
             "tasks": view.tasks,
             "task_counts": view.task_counts,
             "running": view.running,
+            "contests": view.contests,
             "at": time.time(),
             "rates": dict(rates),
         }

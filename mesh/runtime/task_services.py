@@ -29,6 +29,7 @@ from mesh.tasks.commands import (
     Submit,
     SubmitMany,
     Unfollow,
+    WhyTask,
 )
 
 MANY_MAX: Final = 1_000
@@ -66,6 +67,11 @@ class TaskServices:
             CommandRefused: there is none, or no majority answered.
         """
         found: dict[str, Any] = await self._driver.ask(lambda number: GetTask(number, task_id))
+        return found
+
+    async def why(self, task_id: str) -> dict[str, Any]:
+        """Return the same, with how its latest contests went. It takes up to half a second more."""
+        found: dict[str, Any] = await self._driver.ask(lambda number: WhyTask(number, task_id))
         return found
 
     async def _on_tasks(self, request: Request, client: ControlClient) -> None:

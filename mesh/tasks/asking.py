@@ -31,8 +31,10 @@ from mesh.tasks.commands import (
     Submit,
     SubmitMany,
     WaitFor,
+    WhyTask,
 )
 from mesh.tasks.entry import KeptTask
+from mesh.tasks.explaining import Explaining
 from mesh.tasks.form import of_value
 from mesh.tasks.listing import Listing
 from mesh.tasks.means import Means, Step
@@ -41,6 +43,7 @@ from mesh.tasks.show import task_json
 from mesh.tasks.submitting import Retrying, Submitting
 from mesh.tasks.talk import ASK, Reply, Talk
 from mesh.tasks.waiting import Getting, Waiting
+from mesh.wire.contest_messages import ContestTold
 from mesh.wire.register_messages import Standing, Value
 from mesh.wire.task_messages import CancelAnswer, Notice, TaskState
 
@@ -56,7 +59,7 @@ LIST_MAX: Final = 2_000
 class Asking:
     """All commands of this node's clients about tasks."""
 
-    MESSAGES: Final = frozenset({CancelAnswer, Notice})
+    MESSAGES: Final = frozenset({CancelAnswer, Notice, ContestTold})
 
     def __init__(self, means: Means, kept: Iterable[KeptTask] = ()) -> None:
         """Begin; `kept` is what this node's voter keeps of tasks, in the order of their making."""
@@ -189,6 +192,8 @@ class Asking:
         match command:
             case Submit() | SubmitMany():
                 return Submitting(number, self._means, command)
+            case WhyTask():
+                return Explaining(number, self._means, command)
             case GetTask():
                 return Getting(number, self._means, command)
             case CancelTask():

@@ -26,8 +26,9 @@ from mesh.contest.window import Window, base_s, delay_s
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember, LiveView
 from mesh.tasks.config import TasksConfig
+from mesh.tasks.contest_json import told as contest_told
 from mesh.tasks.effects import Step
-from mesh.wire.contest_messages import Bid, Called
+from mesh.wire.contest_messages import AskContest, Bid, Called, ContestTold
 from mesh.wire.task_messages import Decline, Offer
 
 WINDOW_SHARE_MAX: Final = 0.25
@@ -45,12 +46,16 @@ class Calling:
         view: LiveView,
         known_of: KnownOf,
         config: TasksConfig,
+        unix_offset_s: float = 0.0,
         weights: Weights = COMPARED,
     ) -> None:
+        self.unix_offset_s = unix_offset_s
         self._view = view
         self._weights = weights
         self._known_of = known_of
-        self._caller = Caller(config.grant_s)
+        self.caller = Caller(config.grant_s)
+        """Its contests, for whoever looks at them."""
+
         self.window = Window()
         self.listener = Listener()
         """What members tell of themselves while contests are held here."""
@@ -60,14 +65,14 @@ class Calling:
         self.given_up: list[bytes] = []
         """Tasks that all who were called have let pass; whoever takes them clears it."""
 
-        self.story = self._caller.story
-        self.was_called = self._caller.was_called
+        self.story = self.caller.story
+        self.was_called = self.caller.was_called
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self._caller
+        return key in self.caller
 
     def __len__(self) -> int:
-        return len(self._caller)
+        return len(self.caller)
 
     def open(
         self, now: float, key: bytes, offer: Offer, members: Iterable[LiveMember]
@@ -94,35 +99,41 @@ class Calling:
                 found[member.node_id] = Candidate(called, score)
         scores = {node_id: one.fitness for node_id, one in found.items()}
         candidates = [found[node_id] for node_id in in_order(scores, wants.key)]
-        move = self._caller.open(now, key, offer, candidates, self._window_s(now, candidates))
+        move = self.caller.open(now, key, offer, candidates, self._window_s(now, candidates))
         return self._carry_out([move])
 
     def handle_bid(self, now: float, key: bytes, sender: NodeId, bid: Bid) -> None:
         """Take a bid."""
-        self._caller.handle_bid(now, key, sender, bid)
+        self.caller.handle_bid(now, key, sender, bid)
 
     def handle_decline(
         self, now: float, key: bytes, sender: NodeId, decline: Decline
     ) -> list[Step]:
         """Take that a member does not bid."""
-        move = self._caller.handle_decline(now, key, sender, decline)
+        move = self.caller.handle_decline(now, key, sender, decline)
         return self._carry_out([] if move is None else [move])
 
     def handle_member_down(self, now: float, node_id: NodeId) -> list[Step]:
         """Take that a member seems gone. O(contests)."""
         self.listener.forget(node_id)
-        return self._carry_out(self._caller.handle_member_down(now, node_id))
+        return self._carry_out(self.caller.handle_member_down(now, node_id))
 
     def close(self, now: float, key: bytes, winner: NodeId | None) -> Story | None:
         """End a contest, and learn from it if somebody won it."""
-        story = self._caller.close(now, key, winner)
+        story = self.caller.close(now, key, winner)
         if story is not None and winner is not None and len(story.called) > 1:
             self.window.note(story.bids, story.is_first_window)
         return story
 
+    def tell(self, asked: AskContest) -> ContestTold:
+        """Return how the latest contest for a task went, if one was held here and is remembered."""
+        story = self.caller.story(asked.task_id)
+        found = None if story is None else contest_told(story, self.unix_offset_s)
+        return ContestTold(asked.task_id, found)
+
     def handle_timeout(self, now: float) -> list[Step]:
         """Call the next where nobody has taken a task in time; ask members of their vitals."""
-        steps = self._carry_out(self._caller.handle_timeout(now))
+        steps = self._carry_out(self.caller.handle_timeout(now))
         due = self.listener.next_deadline()
         if due is not None and now >= due:
             steps += self.listener.ask(now, [one.node_id for one in self._view.members()])
@@ -130,12 +141,12 @@ class Calling:
 
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` has something, or a member is to be asked."""
-        dues = (self._caller.next_deadline(), self.listener.next_deadline())
+        dues = (self.caller.next_deadline(), self.listener.next_deadline())
         return min((at for at in dues if at is not None), default=None)
 
     def check_invariants(self) -> None:
         """Raise AssertionError if a contest would be forgotten."""
-        self._caller.check_invariants()
+        self.caller.check_invariants()
 
     # Inside.
 

@@ -201,8 +201,11 @@ class Claiming(Runs):
 
     # Offers.
 
-    def decline(self, sender: NodeId, offer: Offer) -> list[Step]:
-        """Return the answer to an offer that makes no claim: why not, or that one is made already; none: it would."""
+    def decline(self, sender: NodeId, offer: Offer, *, is_called: bool = False) -> list[Step]:
+        """Return the answer to an offer that makes no claim: why not, or that one is made already; none: it would.
+
+        `is_called`: others were called beside this node, so its sender waits for a slot here only if it has more.
+        """
         key = task_key(offer.task_id)
         run = self._runs.get(key)
         decline = Decline.NONE
@@ -219,7 +222,7 @@ class Claiming(Runs):
             decline = self._judge(sender, key, offer)
         if run is None and decline is Decline.NONE:
             return []
-        if decline is Decline.BUSY:
+        if decline is Decline.BUSY and (offer.has_more or not is_called):
             self._intake.note(sender)
         return [self._answer(sender, offer.task_id, offer.attempt, decline)]
 

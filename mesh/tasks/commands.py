@@ -50,6 +50,11 @@ class GetTask:
     timeout_s: float = 5.0
 
 
+@dataclass(frozen=True, slots=True)
+class WhyTask(GetTask):
+    """The same, with `contests`: how the latest ones for it went, as those voters that held them remember."""
+
+
 LISTED: Final = 500
 """Tasks that are listed where nobody says how many."""
 

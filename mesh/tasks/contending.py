@@ -114,7 +114,7 @@ class Contending:
         offer = call.offer
         if not self._bidder.heeds(caller, call):
             return []
-        declined = self._claiming.decline(caller, offer)
+        declined = self._claiming.decline(caller, offer, is_called=True)
         if declined:
             return declined
         wants = wants_of(offer)

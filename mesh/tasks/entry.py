@@ -16,7 +16,7 @@ from mesh.errors import DecodeError
 from mesh.registers.record import Record
 from mesh.tasks.body import Head, is_task_key
 from mesh.tasks.form import peek
-from mesh.tasks.ready_queue import Lane, Queued
+from mesh.tasks.lane import Lane, Queued
 from mesh.wire.register_messages import Owner
 from mesh.wire.task_messages import AttemptCause, Offer
 
@@ -58,11 +58,8 @@ class Entry(Queued):
     had_more: bool = False
     """Who is asked was told that more tasks wait."""
 
-    was_begun: bool = False
-    """Somebody had it and could not finish, which was not its fault: it goes before those that nobody had."""
-
     is_contested: bool = False
-    """It is called out among several: its home would not have it, or its queue wants that."""
+    """It has no home any more that would have it: that declined, is gone, or lost it."""
 
     was_let_pass: bool = False
     """Nobody took it in its latest contest: one member is asked alone now, which no word of another's can hold up."""

@@ -2,8 +2,8 @@
 
     rendezvous   the best that may have a slot is asked; when it declined, is gone or says nothing, there is a contest
     contest      a contest from the start
-    round_robin  the members are asked in turn
-    pull         whoever has the most slots free is asked
+    round_robin  the members are asked in turn, one after the other
+    pull         whoever has the most slots free is asked; when it declined, whoever has then
 
 However many are called, one of them is expected to take the task, and a slot of that one is counted as asked
 for: so a voter holds no more contests at once than there are slots.
@@ -19,6 +19,7 @@ from mesh.contest.caller import Story
 from mesh.contest.estimate import wants_of
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember
+from mesh.queues.settings import Strategy
 from mesh.tasks.calling import Calling
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
@@ -64,10 +65,14 @@ class Offers:
         entry: Entry,
         offer: Offer,
         member: LiveMember,
+        *,
+        strategy: Strategy,
     ) -> tuple[list[Step], float]:
         """Ask `member`, or call it with others; return what to send, and until when that is to be answered."""
         able = [member]
-        if entry.is_contested and not entry.was_let_pass:
+        by_home = strategy is Strategy.RENDEZVOUS
+        is_called = strategy is Strategy.CONTEST or (by_home and entry.is_contested)
+        if is_called and not entry.was_let_pass:
             able = self._queue.able(entry.lane, wants_of(offer), member)
         entry.was_let_pass = False
         if len(able) == 1:  # there is nobody to be fitter

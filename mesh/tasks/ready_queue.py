@@ -1,95 +1,84 @@
 """The tasks that wait for somebody to run them, and which of them is worth offering to whom right now.
 
 Tasks that want the same of a member, stand in the same named queue and are seen to by the same voters
-before this one form a **lane**, first come first served. Since all tasks of a lane have the same
+before this one form a **lane**, the oldest first (`lane.py`). Since all tasks of a lane have the same
 candidates (in another order each), a lane whose first task finds nobody is blocked as a whole, and
-costs nothing until news of a slot comes in. Lanes take turns.
+costs nothing until news of a slot comes in. Lanes take turns:
+
+    turns:   lane a (queue A) ► lane b (queue A) ► lane c (queue C) ► lane a …
+             rendezvous, contest: each lane's oldest task, in its turn
+             round_robin, pull:   in each turn of a lane of queue A, the oldest task of *all* its lanes that may find somebody
+
+So queues share what is free by their lanes, and in a queue whose oldest goes first no younger task is offered
+before an older one that somebody may have a slot for; one that nobody has room for holds up none behind it.
 
 A lane that another voter sees to first, as long as that one seems alive, asks one member now and then:
 enough that no task waits for ever for a voter that only seems alive, and no more.
 
-Whom to ask rests on what was heard last: declines, `SlotsFree` and vitals say how many slots a member
-has for us, and each claim of ours takes one. A member with none is asked once all the same, so that it
-notes us and tells us of its next free slot; from then on it is left alone until it, or its vitals, say
-otherwise. As a net below all that, a blocked lane asks one member, another one each time, about every
-`offer_retry_s`; and where there are many lanes, each more seldom, so that all together ask no more.
+Whom to ask rests on what was heard last (`free_slots.py`) and on the queue's strategy (`choosing.py`), which is
+looked up at every offer: a change needs nothing else. As a net below all that, a blocked lane asks one member,
+another one each time, about every `offer_retry_s`; and where there are many lanes, each more seldom, so that all
+together ask no more.
 
-Nothing here costs time in the tasks, but news of a slot costs time in the lanes: each is looked at, whether it
-may use that slot. And there are as many lanes as the tasks differ in queue, wants and the voters before this
-one. So lanes grow with what users write: where each customer has a queue of its own, with the customers that
-have a task here.
+Nothing here costs more than the logarithm of the tasks, but news of a slot costs time in the lanes: each is looked
+at, whether it may use that slot. And there are as many lanes as the tasks differ in queue, wants and the voters
+before this one. So lanes grow with what users write: where each customer has a queue of its own, with the customers
+that have a task here.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeAlias
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
 
-from mesh.core.chain import Chain, Link
+from mesh.core.chain import Chain
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
 from mesh.placement.live_view import LiveMember, LiveView, Wants, fits
+from mesh.queues.settings import Strategy
 from mesh.tasks.body import Head
+from mesh.tasks.choosing import OLDEST_FIRST, Choosing, can_ask
 from mesh.tasks.config import TasksConfig
+from mesh.tasks.free_slots import FreeSlots
 from mesh.tasks.lacking import lacking
-from mesh.wire.records import Metadata
+from mesh.tasks.lane import Lane, LaneKey, Queued
 from mesh.wire.task_messages import Decline
-
-
-class LaneKey(NamedTuple):
-    """What the tasks of a lane have in common."""
-
-    queue: str
-    wants: Wants
-    """Without the key of the task: that ranks the members, and rules out none."""
-
-    ahead: tuple[NodeId, ...]
-    """The voters that see to these tasks before this one."""
-
-
-@dataclass(slots=True, eq=False)
-class Queued(Link):
-    """A task that belongs to a lane, and waits there when it is chained."""
-
-    key: bytes
-
-
-@dataclass(slots=True, eq=False)
-class Lane(Link):
-    """Tasks with the same candidates; it is chained while it has a turn to come.
-
-    Invariant: a blocked lane is in no turn, and its retry is armed.
-    """
-
-    key: LaneKey
-    waiting: Chain[Queued] = field(default_factory=Chain)
-    tasks: int = 0  # that belong here, waiting or not
-    asked: int = 0  # of them, those that somebody is being asked to run
-    busy: dict[NodeId, int] = field(default_factory=dict)  # who declined, and its news count then
-    unfit: dict[NodeId, Metadata] = field(default_factory=dict)  # who never can, and its card then
-    turn: int = 0  # whose turn it is to be asked anyway
-
 
 WantsOf: TypeAlias = Callable[[Lane, bytes], Wants]
 """Returns what a task of a lane wants, with the key that ranks the members."""
 
+StrategyOf: TypeAlias = Callable[[float, str], Strategy]
+"""Returns a queue's strategy as it is known now."""
+
 
 class ReadyQueue:
-    """Waiting tasks by lane, and what is known of every member's free slots. O(1) in the tasks throughout, not in the lanes."""
+    """Waiting tasks by lane, and whom to ask. O(log tasks) throughout, but not in the lanes."""
 
-    def __init__(self, view: LiveView, rng: random.Random, config: TasksConfig) -> None:
+    def __init__(
+        self,
+        *,
+        own_id: NodeId,
+        view: LiveView,
+        rng: random.Random,
+        config: TasksConfig,
+        strategy_of: StrategyOf,
+    ) -> None:
+        """Begin with none; `rng` is for jitter."""
         self._view = view
         self._rng = rng
         self._config = config
+        self._strategy_of = strategy_of
         self._lanes: dict[LaneKey, Lane] = {}
+        self._queues: dict[str, list[Lane]] = {}
         self._turns: Chain[Lane] = Chain()  # lanes that may find somebody, next one first
-        self._free: dict[NodeId, int] = {}
-        self._news: dict[NodeId, int] = {}
-        self._noted: set[NodeId] = set()  # members that will tell us of their next free slot
-        self._asking: dict[NodeId, int] = {}  # offers under way
+        self._slots = FreeSlots(view)
+        self._choosing = Choosing(view, self._slots, own_id)
+        self.able = self._choosing.able
         self._offers = 0
+        self._last = 0  # task that came in
         self._retries: Timers[LaneKey] = Timers()
         self.next_timeout = self._retries.next_deadline
         """Returns when `take_retries` may have something."""
@@ -101,24 +90,32 @@ class ReadyQueue:
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = Lane(key)
+            self._queues.setdefault(key.queue, []).append(lane)
         lane.tasks += 1
         return lane
 
     def leave(self, lane: Lane, task: Queued) -> None:
-        """Count a task to its lane no more, waiting or not. Nobody is being asked about it."""
-        if task.is_chained:
+        """Count a task to its lane no more, waiting or not. Nobody is being asked about it. O(log tasks), O(lanes of its queue)."""
+        if task.is_waiting:
             lane.waiting.remove(task)
         lane.tasks -= 1
         if not lane.tasks:
             del self._lanes[lane.key]
+            lanes = self._queues[lane.key.queue]
+            lanes.remove(lane)
+            if not lanes:
+                del self._queues[lane.key.queue]
             if lane.is_chained:
                 self._turns.remove(lane)
             self._retries.cancel(lane.key)
 
-    def add(self, now: float, lane: Lane, task: Queued, *, is_first: bool = False) -> None:
-        """Let a task wait for its turn, or (`is_first`) wait on in its old place."""
+    def add(self, now: float, lane: Lane, task: Queued) -> None:
+        """Let a task wait for its turn, in the place that its age gives it."""
         is_blocked = bool(lane.waiting) and not lane.is_chained
-        (lane.waiting.add_first if is_first else lane.waiting.add)(task)
+        if not task.number:
+            self._last += 1
+            task.number = self._last
+        lane.waiting.add(task)
         if self._is_slow(lane):
             if lane.key not in self._retries:
                 self._arm(lane.key, now)
@@ -137,11 +134,10 @@ class ReadyQueue:
             return None
         for member in self._view.candidates(head.wants):
             node_id = member.node_id
-            if lane is not None and not self._has_room(lane, member):
+            if lane is not None and not self._choosing.has_room(lane, member):
                 continue  # it has declined the like of this
-            free = self._free.get(node_id, member.free_slots)
-            if free > self._asking.get(node_id, 0):
-                self._free[node_id] = free - 1
+            if self._slots.unasked(member) > 0:
+                self._slots.take(node_id)
                 return member
         return None
 
@@ -149,21 +145,26 @@ class ReadyQueue:
         """Take the next task that somebody may have a slot for, and return both.
 
         O(members log members) for each lane that is looked at; one that finds nobody is not looked at again before news.
+        Where the oldest goes first, each offer costs time in the lanes of its queue too.
         """
         while self._offers < self._config.offers_max:
-            lane = self._turns.first
-            if lane is None:
+            turn = self._turns.first
+            if turn is None:
                 return None
-            self._turns.remove(lane)
+            self._turns.remove(turn)
+            strategy = self._strategy_of(now, turn.key.queue)
+            lane = self._oldest(turn) if strategy in OLDEST_FIRST else turn
+            if lane is not turn:
+                self._turns.add(turn)  # its turn is over, be it another's task that is looked at
             task = lane.waiting.first
-            if task is None:
-                continue
-            if not self._is_slow(lane):
-                for member in self._view.candidates(wants_of(lane, task.key)):
-                    if self._has_room(lane, member):
-                        self._give_turn(lane)
-                        return self._ask(lane, task, member)
-            if lane.key not in self._retries:
+            if task is not None and not self._is_slow(lane):
+                member = self._choosing.choose(lane, strategy, partial(wants_of, lane, task.key))
+                if member is not None:
+                    self._give_turn(lane)
+                    return self._ask(lane, task, member)
+            if lane.is_chained:
+                self._turns.remove(lane)
+            if task is not None and lane.key not in self._retries:
                 self._arm(lane.key, now)
         return None
 
@@ -178,23 +179,11 @@ class ReadyQueue:
             self._arm(key, now)
             if lane.is_chained or self._offers >= self._config.offers_max:
                 continue
-            able = [m for m in self._view.candidates(wants_of(lane, task.key)) if _can_ask(lane, m)]
+            able = [m for m in self._view.candidates(wants_of(lane, task.key)) if can_ask(lane, m)]
             if able:
                 lane.turn += 1
                 found.append(self._ask(lane, task, able[(lane.turn - 1) % len(able)]))
         return found
-
-    def able(self, lane: Lane, wants: Wants, first: LiveMember) -> list[LiveMember]:
-        """Return who may have a slot for a task of this lane, with the slots that are known here. O(n log n).
-
-        `first` is among them: a slot of it is counted as asked for already.
-        """
-        members = self._view.candidates(wants)
-        return [
-            replace(one, free_slots=max(1, self._room(one)))
-            for one in members
-            if one is first or self._has_room(lane, one)
-        ]
 
     def end_offer(self, lane: Lane, node_id: NodeId, *, is_claimed: bool = False) -> None:
         """Note that nobody waits any more for this member's word about a task of this lane. O(lanes).
@@ -202,14 +191,10 @@ class ReadyQueue:
         Who claimed it has one slot less, as far as we know.
         """
         if is_claimed:
-            member = self._view.get(node_id)
-            free = self._free.get(node_id, 0 if member is None else member.free_slots)
-            self._free[node_id] = max(0, free - 1)
+            self._slots.take(node_id)
         lane.asked -= 1
         self._offers -= 1
-        self._asking[node_id] -= 1
-        if not self._asking[node_id]:
-            del self._asking[node_id]
+        self._slots.end(node_id)
         self._wake(node_id)
 
     # What is heard of members.
@@ -219,11 +204,7 @@ class ReadyQueue:
 
         `is_noted`: whether the member will tell us of its next free slot (None: as before).
         """
-        self._free[node_id] = free_slots
-        if free_slots > 0:
-            self._news[node_id] = self._news.get(node_id, 0) + 1
-        if is_noted is not None:
-            (self._noted.add if is_noted else self._noted.discard)(node_id)
+        self._slots.hear(node_id, free_slots, is_news=True, is_noted=is_noted)
         self._wake(node_id)
 
     def note_answer(
@@ -241,24 +222,21 @@ class ReadyQueue:
         wait for them: it was told that we `had_more`.
         """
         if decline is Decline.NONE:
-            self._free[node_id] = free_slots + 1  # until the claim is seen
-            if had_more and not free_slots:
-                self._noted.add(node_id)
+            is_noted = True if had_more and not free_slots else None
+            # Until the claim is seen.
+            self._slots.hear(node_id, free_slots + 1, is_news=False, is_noted=is_noted)
             self._wake(node_id)
             return
-        self._free[node_id] = free_slots
         member = self._view.get(node_id)
         if decline is Decline.UNFIT and member is not None:
             lane.unfit[node_id] = member.meta
         else:
-            lane.busy[node_id] = self._news.get(node_id, 0)
-        (self._noted.add if decline is Decline.BUSY else self._noted.discard)(node_id)
+            lane.busy[node_id] = self._slots.news(node_id)
+        self._slots.hear(node_id, free_slots, is_news=False, is_noted=decline is Decline.BUSY)
 
     def drop_member(self, now: float, node_id: NodeId) -> None:
         """Forget what is known of a member that is gone; see to what it would have seen to first. O(lanes)."""
-        self._free.pop(node_id, None)
-        self._news.pop(node_id, None)
-        self._noted.discard(node_id)
+        self._slots.forget(node_id)
         for key, lane in self._lanes.items():
             lane.busy.pop(node_id, None)
             lane.unfit.pop(node_id, None)
@@ -273,11 +251,11 @@ class ReadyQueue:
         candidates = [member for member in members if fits(member, wants)]
         if not candidates:
             return f"a member that can run it: {lacking(wants, [one.meta for one in members])}"
-        if any(self._has_room(lane, member) for member in candidates):
+        if any(self._choosing.has_room(lane, member) for member in candidates):
             return "its turn"
         names = ", ".join(member.name for member in candidates[:5])
         more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
-        if not any(_can_ask(lane, member) for member in candidates):
+        if not any(can_ask(lane, member) for member in candidates):
             return f"a member that can run it: {names}{more} declined it, though it seemed to fit"
         are = "is" if len(candidates) == 1 else "are all"
         return f"a free slot: {names}{more} {are} busy"
@@ -288,14 +266,17 @@ class ReadyQueue:
         """Raise AssertionError if a lane or a count is out of step with how many tasks it has, and wait. O(tasks)."""
         assert sizes == {key: lane.tasks for key, lane in self._lanes.items()}
         assert self._offers == sum(lane.asked for lane in self._lanes.values())
-        assert self._offers == sum(self._asking.values())
+        self._slots.check_invariants(self._offers)
+        assert sum(map(len, self._queues.values())) == len(self._lanes)
         turns = list(self._turns)
         assert len(turns) == len(self._turns) == sum(one.is_chained for one in self._lanes.values())
         assert all(self._lanes[lane.key] is lane for lane in turns)
         for key, lane in self._lanes.items():
             assert 0 <= lane.asked <= lane.tasks, key
             assert lane.asked + len(lane.waiting) <= lane.tasks, key
-            assert waiting[key] == len(lane.waiting) == len(list(lane.waiting)), key
+            lane.waiting.check_invariants()
+            assert waiting[key] == len(lane.waiting), key
+            assert lane in self._queues[key.queue], key
             if lane.waiting:
                 assert lane.is_chained or key in self._retries, f"{key} is never looked at again"
 
@@ -314,32 +295,27 @@ class ReadyQueue:
     def _is_slow(self, lane: Lane) -> bool:
         return any(self._view.get(voter) is not None for voter in lane.key.ahead)
 
-    def _room(self, member: LiveMember) -> int:
-        free = self._free.get(member.node_id, member.free_slots)
-        if free <= 0 and member.node_id not in self._noted:
-            free = 1  # ask once, so that it notes us
-        return free - self._asking.get(member.node_id, 0)
-
-    def _has_room(self, lane: Lane, member: LiveMember) -> bool:
-        is_busy = lane.busy.get(member.node_id) == self._news.get(member.node_id, 0)
-        return not is_busy and _can_ask(lane, member) and self._room(member) > 0
+    def _oldest(self, turn: Lane) -> Lane:
+        """Return the lane of this one's queue whose turn is to come and whose first task is the oldest. O(lanes of the queue)."""
+        found, oldest = turn, turn.waiting.first
+        for lane in self._queues[turn.key.queue]:
+            first = lane.waiting.first
+            if lane.is_chained and first is not None and (oldest is None or first < oldest):
+                found, oldest = lane, first
+        return found
 
     def _ask(self, lane: Lane, task: Queued, member: LiveMember) -> tuple[bytes, LiveMember]:
         lane.waiting.remove(task)
         lane.asked += 1
         self._offers += 1
-        self._asking[member.node_id] = self._asking.get(member.node_id, 0) + 1
+        self._slots.ask(member.node_id)
         return task.key, member
 
     def _wake(self, node_id: NodeId) -> None:
         """Give lanes a turn that may use this member. O(lanes)."""
         member = self._view.get(node_id)
-        if member is None or self._room(member) <= 0:
+        if member is None or self._slots.room(member) <= 0:
             return
         for lane in self._lanes.values():
             if lane.waiting and not lane.is_chained and fits(member, lane.key.wants):
                 self._give_turn(lane)
-
-
-def _can_ask(lane: Lane, member: LiveMember) -> bool:
-    return lane.unfit.get(member.node_id) != member.meta

@@ -12,16 +12,14 @@ write names that member, which is told once it is durable (`naming.py`); where n
 All of this is advice. What a voter keeps may be old, and an offer wrong; only the claim decides, at a
 majority. So nothing here is stored, and every word may be lost: a timer asks again.
 
-What somebody had and lost, or let go, is offered before what nobody had: it has waited longest.
-
-An offer goes to the task's home, the best of the live view that may have a slot for it; when that
-declines, or says nothing, to the next (`ready_queue`). Nobody is given more than it has slots for.
+Of tasks alike the oldest goes first (`lane.py`): what somebody had and lost, let go, or is to try again, keeps its age.
+Whom it is offered to is its queue's strategy's to say (`offers.py`, `choosing.py`), and that is looked up at every
+offer. Nobody is given more than it has slots for.
 
 A task costs its voters one entry here, and one timer where something is waited for; its value stays in
-the voter's record and is read again when it is offered. Every event costs as much with 100,000 ready
-tasks of one lane as with one, but for those that tell of all at once: `adopt` and a session's end. News of a
-slot (`SlotsFree`, an answer, vitals, a claim seen) costs time in the lanes, which are as many as the tasks
-differ in queue, wants and the voters before this one: with a queue for each customer, as many as customers.
+the voter's record and is read again when it is offered. Every event costs about as much with 100,000 ready
+tasks of one lane as with one (a heap's depth), but for those that tell of all at once: `adopt` and a session's
+end. News of a slot (`SlotsFree`, an answer, vitals, a claim seen) costs time in the lanes (`ready_queue.py`).
 
 Source: our own.
 """
@@ -30,7 +28,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mesh.core.ids import NodeId
@@ -43,8 +41,9 @@ from mesh.tasks.calling import Calling
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
 from mesh.tasks.entry import Entry, KeptTask, Loss, Phase, head_of, in_order_of_making
+from mesh.tasks.lane import Lane, LaneKey
 from mesh.tasks.offers import Heard, Offers
-from mesh.tasks.ready_queue import Lane, LaneKey, ReadyQueue
+from mesh.tasks.ready_queue import ReadyQueue, StrategyOf
 from mesh.tasks.seats import Seats
 from mesh.wire.contest_messages import Bid, VitalsTold
 from mesh.wire.register_messages import Owner, Standing
@@ -58,13 +57,14 @@ class Steward:
     def __init__(
         self,
         *,
+        own_id: NodeId,
         desk: Seats,
         view: LiveView,
         rng: random.Random,
         unix_offset_s: float,
         config: TasksConfig,
         calling: Calling,
-        strategy_of: Callable[[float, str], Strategy],
+        strategy_of: StrategyOf,
     ) -> None:
         """Begin with nothing: `adopt`."""
         self._desk = desk
@@ -72,7 +72,9 @@ class Steward:
         self._unix_offset_s = unix_offset_s
         self._config = config
         self._strategy_of = strategy_of
-        self._queue = ReadyQueue(view, rng, config)
+        self._queue = ReadyQueue(
+            own_id=own_id, view=view, rng=rng, config=config, strategy_of=strategy_of
+        )
         self._tasks: dict[bytes, Entry] = {}
         self._timers: Timers[bytes] = Timers()
         self._owned: dict[NodeId, dict[bytes, None]] = {}
@@ -118,9 +120,10 @@ class Steward:
         if value is None or head is None or place is None:
             return
         lane = self._queue.enter(self._lane_key(key, head, place))
-        entry = Entry(key, lane, record.ballot, record.seq, value.owner, head.attempt + 1)
-        entry.was_begun = value.owner is not None or head.cause is AttemptCause.RELEASED
-        entry.is_contested = entry.was_begun
+        made = min(head.created, now + self._unix_offset_s)
+        entry = Entry(key, made, lane, record.ballot, record.seq, value.owner, head.attempt + 1)
+        is_begun = value.owner is not None or head.cause is AttemptCause.RELEASED
+        entry.was_begun = entry.is_contested = is_begun
         self._tasks[key] = entry
         if value.owner is not None:
             self._owned.setdefault(value.owner.node_id, {})[key] = None
@@ -285,8 +288,8 @@ class Steward:
         for key, entry in self._tasks.items():
             lanes[entry.lane.key] += 1
             assert (entry.asked is not None) == (entry.phase is Phase.ASKED), (key, entry)
-            assert entry.is_chained == (entry.phase is Phase.QUEUED), (key, entry)
-            waiting[entry.lane.key] += entry.is_chained
+            assert entry.is_waiting == (entry.phase is Phase.QUEUED), (key, entry)
+            waiting[entry.lane.key] += entry.is_waiting
             assert (key in self._timers) == (entry.phase is not Phase.QUEUED), (key, entry)
             if entry.owner is not None:
                 assert key in self._owned[entry.owner.node_id], key
@@ -313,9 +316,8 @@ class Steward:
             return []
         entry.had_more = bool(entry.lane.waiting)
         offer = entry.offer(head, head.cause if entry.owner is None else self._loss(entry.owner))
-        if self._strategy_of(now, entry.lane.key.queue) is Strategy.CONTEST:
-            entry.is_contested = True
-        steps, until = self._offers.ask(now, key, entry, offer, member)
+        strategy = self._strategy_of(now, entry.lane.key.queue)
+        steps, until = self._offers.ask(now, key, entry, offer, member, strategy=strategy)
         self._timers.set(key, until)
         self._give_up(now)
         return steps
@@ -365,11 +367,11 @@ class Steward:
         else:
             entry.phase = Phase.QUEUED
             self._timers.cancel(key)
-            self._queue.add(now, entry.lane, entry, is_first=entry.was_begun)
+            self._queue.add(now, entry.lane, entry)
 
     def _wait_on(self, now: float, key: bytes, entry: Entry) -> None:
         """Let a task that was declined wait in its old place."""
-        self._queue.add(now, entry.lane, entry, is_first=True)
+        self._queue.add(now, entry.lane, entry)
         self._offers.end(now, key, entry)
         entry.phase = Phase.QUEUED
         self._timers.cancel(key)

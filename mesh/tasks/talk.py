@@ -16,13 +16,14 @@ from mesh.registers.proposal import Reason, Refused
 from mesh.tasks.body import Body, task_key
 from mesh.tasks.form import of_value
 from mesh.tasks.means import Means, Step
+from mesh.wire.contest_messages import ContestTold
 from mesh.wire.register_messages import Value
 from mesh.wire.task_messages import CancelAnswer, Notice
 
 ASK: Final = "ask"
 """The first part of every tag of these questions."""
 
-Reply: TypeAlias = CancelAnswer | Notice
+Reply: TypeAlias = CancelAnswer | Notice | ContestTold
 
 
 class Talk:

@@ -45,7 +45,15 @@ from mesh.tasks.output import HeldOutput
 from mesh.tasks.steward import Steward
 from mesh.tasks.telling import lost, told
 from mesh.wire import task_messages as wire
-from mesh.wire.contest_messages import AskVitals, Bid, Call, Settled, VitalsTold
+from mesh.wire.contest_messages import (
+    AskContest,
+    AskVitals,
+    Bid,
+    Call,
+    ContestTold,
+    Settled,
+    VitalsTold,
+)
 from mesh.wire.records import Card
 from mesh.wire.register_messages import Renewed
 from mesh.wire.roster_messages import Roster
@@ -71,7 +79,7 @@ class Tasks:
 
     MESSAGES: Final = frozenset(
         {Offer, Named, OfferAnswer, SlotsFree, CancelRun, CancelAnswer, Watch}
-        | {Call, Bid, Settled, AskVitals, VitalsTold}
+        | {Call, Bid, Settled, AskVitals, VitalsTold, AskContest, ContestTold}
         | HeldOutput.MESSAGES
         | Following.MESSAGES
     )
@@ -85,6 +93,9 @@ class Tasks:
 
     load_pct: Callable[[], int] = staticmethod(lambda: 0)
     """Returns how busy this host is, in hundredths of all its processors. Set before the first call."""
+
+    heeds_members = False
+    """Whether this node votes on tasks that are not over, or is called for one: else who comes and goes moves nothing here."""
 
     def __init__(
         self,
@@ -107,15 +118,17 @@ class Tasks:
         self._desk = desk
         self._own_id = card().node_id
         self._view = view
-        self._calling = Calling(view, self._known_of, config)
+        self.calling = Calling(view, self._known_of, config, unix_offset_s)
+        """The contests that this node holds, for whoever looks at them."""
         self._book = QueueBook(desk, rng)
         self._steward = Steward(
+            own_id=self._own_id,
             desk=desk,
             view=view,
             rng=rng,
             unix_offset_s=unix_offset_s,
             config=config,
-            calling=self._calling,
+            calling=self.calling,
             strategy_of=self._book.strategy_of,
         )
         self._output = HeldOutput(self._is_member, config)
@@ -146,19 +159,12 @@ class Tasks:
         """Returns the newest tasks that this node votes on, so many at most, as it knows them, in short JSON."""
 
         self._steward.adopt(now, kept)
-
-    @property
-    def heeds_members(self) -> bool:
-        """Say whether this node votes on tasks that are not over, or is called for one.
-
-        Else who comes and goes moves nothing here.
-        """
-        return len(self._steward) + len(self._contending) > 0
+        self.heeds_members = len(self._steward) > 0
 
     # What happens.
 
     def handle_message(self, now: float, sender: NodeId, *messages: object) -> list[Outgoing]:
-        """Take one of `MESSAGES`, or of registers, or several that came together."""
+        """Take one of `MESSAGES`, or of registers, or several that came together; none: do what the desk was told elsewhere."""
         steps = [step for one in messages for step in self._dispatch(now, sender, one)]
         return self._carry_out(now, steps)
 
@@ -201,10 +207,6 @@ class Tasks:
     def committed(self, now: float, number: int) -> list[Outgoing]:
         """Take that a `Commit` and all before it are durable."""
         self._desk.committed(now, number)
-        return self._carry_out(now, [])
-
-    def settle(self, now: float) -> list[Outgoing]:
-        """Return what is to be done for what the desk was told elsewhere."""
         return self._carry_out(now, [])
 
     def handle_timeout(self, now: float) -> list[Outgoing]:
@@ -294,6 +296,7 @@ class Tasks:
                 if not todo and not self._book.ask_due(now):
                     claiming = self._claiming
                     self.used, self.free_slots = claiming.used, claiming.free_slots
+                    self.heeds_members = len(self._steward) + len(self._contending) > 0
                     return outputs + [Send(to, tuple(messages)) for to, messages in sends.items()]
 
     def _dispatch(self, now: float, sender: NodeId, message: object) -> list[Step]:
@@ -306,12 +309,9 @@ class Tasks:
             case OfferAnswer() | SlotsFree() | VitalsTold():
                 self._steward.handle_message(now, sender, message)
                 return []
-            case Bid():
-                self._steward.handle_message(now, sender, message)
-                return self._contending.handle_message(now, sender, message)
-            case Call() | Settled() | AskVitals():
-                return self._contending.handle_message(now, sender, message)
-            case CancelAnswer():
+            case Call() | Bid() | Settled() | AskVitals() | AskContest():
+                return self._hear_contest(now, sender, message)
+            case CancelAnswer() | ContestTold():
                 return list(self._asking.handle_message(now, sender, message))
             case Notice():
                 steps: list[Step] = list(self._asking.handle_message(now, sender, message))
@@ -329,6 +329,15 @@ class Tasks:
             raise LocalProtocolError(f"{type(message).__name__} is no message about tasks")
         self._desk.handle(now, sender, message)
         return []
+
+    def _hear_contest(
+        self, now: float, sender: NodeId, message: Call | Bid | Settled | AskVitals | AskContest
+    ) -> list[Step]:
+        if isinstance(message, AskContest):
+            return [(sender, self.calling.tell(message))]
+        if isinstance(message, Bid):
+            self._steward.handle_message(now, sender, message)
+        return self._contending.handle_message(now, sender, message)
 
     def _on_event(self, now: float, event: Output) -> list[Step]:
         match event:

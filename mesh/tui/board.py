@@ -14,6 +14,7 @@ from typing import Final, Protocol, TypeVar
 
 from mesh.core.order import natural
 from mesh.tui.busiest import Busiest, busiest
+from mesh.tui.contest_rows import Contests
 from mesh.tui.history import Levels, Rates
 from mesh.tui.reading import Json, listing, mapping, number, text, whole
 from mesh.tui.rows import EventRow, MemberRow, NodeRow, TaskRow
@@ -64,6 +65,7 @@ class Board:
         own: this node's own row.
         busiest: which member has the most to do, if one has.
         tasks: in the order to show: running, ready, scheduled, then those that are over.
+        contests: those that this node holds as a voter.
         events: newest first; without the routine of tasks, which would push the deaths out of sight.
         events_seen: how many of these came so far, those that are forgotten too.
         gone: why the node does not answer, "" while it does; a view ends it.
@@ -80,6 +82,7 @@ class Board:
         self.busiest = Busiest()
         self.tasks: list[TaskRow] = []
         self.task_counts: dict[str, int] = {}
+        self.contests = Contests()
         self.traffic = Traffic()
         self.history = History()
         self.events: deque[EventRow] = deque(maxlen=EVENTS_MAX)
@@ -176,6 +179,7 @@ class Board:
             state: whole(counts, _COUNTED.get(state, state)) or 0 for state in TASK_STATES
         }
         self.tasks = self._read_tasks(view)
+        self.contests = Contests.read(view.get("contests"), self.contests.rows)
         self._note_past(mapping(view.get("node")))
 
     def _note_past(self, node: Json) -> None:

@@ -1,4 +1,4 @@
-"""The page of details of a row: a member's, a task's, or that of the one an event is about."""
+"""The page of details of a row: a member's, a task's, a contest's, or that of the one an event is about."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from rich.segment import Segment
 
 from mesh.tui.board import Board
 from mesh.tui.cells import Line
-from mesh.tui.look import MEMBERS, TASKS
+from mesh.tui.contest_page import contest_page
+from mesh.tui.look import CONTESTS, MEMBERS, TASKS
 from mesh.tui.member_page import is_about, member_page
 from mesh.tui.pages import happenings, heading
 from mesh.tui.palette import DIM
@@ -31,6 +32,8 @@ class Details:
             return _member(board, key, width, zone)
         if pane == TASKS:
             return _task(board, key, width, zone)
+        if pane == CONTESTS:
+            return _contest(board, key, width, zone)
         event = next((event for event in board.events if event.key == key), None)
         return _event(board, event, width, zone) if event else _gone("event", "this event")
 
@@ -57,6 +60,13 @@ def _task(board: Board, key: str, width: int, zone: tzinfo | None) -> Details:
     if task is None:
         return _gone("task", f"task {key}")
     return Details(f"task {task.id}", task_page(board, task, width, zone))
+
+
+def _contest(board: Board, key: str, width: int, zone: tzinfo | None) -> Details:
+    row = next((row for row in board.contests.rows if row.key == key), None)
+    if row is None:
+        return _gone("contest", "this contest")
+    return Details(f"contest for {row.task_id}", contest_page(board, row, width, zone))
 
 
 def _event(board: Board, event: EventRow, width: int, zone: tzinfo | None) -> Details:

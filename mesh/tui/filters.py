@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from mesh.core.events import EventKind
+from mesh.tui.contest_rows import ContestRow
 from mesh.tui.rows import EventRow, MemberRow, TaskRow
 from mesh.tui.sentences import sentence
 
@@ -50,11 +51,25 @@ EVENT_FIELDS: Final[Fields[EventRow]] = {
     "text": lambda e: " ".join((*sentence(e), *e.evidence)),
 }
 
+CONTEST_FIELDS: Final[Fields[ContestRow]] = {
+    "task": lambda c: c.task_id,
+    "state": lambda c: c.outcome,
+    "winner": lambda c: c.winner,
+    "called": lambda c: " ".join(name for name, _ in c.called),
+    "bid": lambda c: " ".join(word.member for word in c.bids),
+    "declined": lambda c: " ".join(
+        f"{word.member} {word.declined}" for word in c.said if word.score is None
+    ),
+    "attempt": lambda c: "" if c.attempt is None else str(c.attempt),
+    "round": lambda c: str(c.rounds),
+}
+
 MEMBER_WORDS: Final = {"state": ("alive", "suspect", "dead", "left")}
 TASK_WORDS: Final = {
     "state": ("scheduled", "ready", "running", "lost", "done", "failed", "cancelled")
 }
 EVENT_WORDS: Final = {"kind": tuple(kind.value for kind in EventKind)}
+CONTEST_WORDS: Final = {"state": ("open", "granted", "late", "nobody")}
 """Fields that hold one of a few words."""
 
 

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from rich.segment import Segment
 
 from mesh.tui.cells import Line, line_width, spread
 from mesh.tui.look import EVENTS, PANES, Look
-from mesh.tui.orders import MEMBER_ORDERS, TASK_ORDERS
+from mesh.tui.orders import CONTEST_ORDERS, MEMBER_ORDERS, TASK_ORDERS, Order
 from mesh.tui.palette import BOLD, DIM, KEY
 
 _TYPING: Final = (("enter", "keep"), ("esc", "clear"))
-_EXAMPLES: Final = ("state:dead  zone=eu  !n3", "state:failed  node:n2", "kind:dead  n3")
+_EXAMPLES: Final = (
+    "state:dead  zone=eu  !n3",
+    "state:failed  node:n2",
+    "kind:dead  n3",
+    "state:late  bid:n2",
+)
+_ORDERS: Final[tuple[tuple[Order[Any], ...], ...]] = (
+    MEMBER_ORDERS,
+    TASK_ORDERS,
+    (),
+    CONTEST_ORDERS,
+)
+"""Of each pane; events have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,5 +87,5 @@ class Footer:
 
     def _order(self) -> str:
         sorting = self.look.sortings[self.look.focus]
-        name = (MEMBER_ORDERS, TASK_ORDERS)[self.look.focus][sorting.order].name
+        name = _ORDERS[self.look.focus][sorting.order].name
         return f"{name}, reversed" if sorting.is_reversed else name

@@ -3,7 +3,8 @@
 ╭─[members]─ 3 ────╮        ╭─[members]─ 3 ──────────────────────╮
 ├─ tasks ──────────┤   or   ├─ tasks ─────────────┬─ events ─────┤
 ├─ events ─────────┤        │                     │              │
-╰──────────────────╯        ╰─────────────────────┴──────────────╯
+╰──────────────────╯        ├─ contests ──────────┴──────────────┤
+                            ╰────────────────────────────────────╯
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ class Edge:
     width: int
     is_focused: bool = False
     is_first: bool = True
+    joint: int = 0
+    """The width of the left one of two panes above, 0: there is one above, or none."""
+
+    aside: str = ""
+    """A few words at the right end, where there is room."""
 
 
 def framed(title: str, note: str, lines: list[Line], edge: Edge) -> list[Line]:
@@ -33,10 +39,20 @@ def framed(title: str, note: str, lines: list[Line], edge: Edge) -> list[Line]:
     if note:
         head += [Segment("─", FRAME), Segment(f" {note} ", DIM)]
     room = edge.width - line_width(head) - 1
-    head = [*head, Segment("─" * room, FRAME)] if room >= 0 else fit_line(head, edge.width - 1)
+    head = [*head, *_rest(edge, room)] if room >= 0 else fit_line(head, edge.width - 1)
     side = Segment("│", FRAME)
     sides = [[side, Segment(" "), *line, Segment(" "), side] for line in lines]
     return [[*head, Segment(right, FRAME)], *sides]
+
+
+def _rest(edge: Edge, room: int) -> Line:
+    """Return the `room` cells between a title and the corner."""
+    aside = f" {edge.aside} ─" if edge.aside and len(edge.aside) + 4 <= room else ""
+    rule = "─" * (room - len(aside))
+    joint = edge.joint - edge.width + room  # counted from the title's end
+    if edge.joint and 0 <= joint < len(rule):
+        rule = f"{rule[:joint]}┴{rule[joint + 1 :]}"
+    return [Segment(rule + aside, FRAME)]
 
 
 def bottom(width: int, split: int = 0) -> Line:

@@ -30,7 +30,7 @@ _QUIT_JOINED: Final = (
     ("Ctrl-C", "leave the mesh: end the node"),
 )
 _KEYS: Final = (
-    ("1 2 3  tab", "members, tasks, events"),
+    ("1-4  tab", "panes; 4: the contests"),
     ("z", "one pane on the whole screen"),
     ("↑ ↓  j k", "move the cursor, scroll"),
     ("PgUp PgDn", "scroll by a page"),
@@ -47,6 +47,7 @@ _KEYS: Final = (
 _COLUMNS: Final = (
     ("LOAD", "100%: all its processors busy"),
     ("TIME", "how long it waits, runs, or ran"),
+    ("BIDS ▲ ▼", "not 1.1-1.3; grants not 85-95%"),
 )
 
 _MEMBERS: Final = (

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from mesh.tui.filters import FILTER_CHARS_MAX
-from mesh.tui.orders import MEMBER_ORDERS, TASK_ORDERS
+from mesh.tui.orders import CONTEST_ORDERS, MEMBER_ORDERS, TASK_ORDERS
 from mesh.tui.pane import Sorting, Stance
 from mesh.tui.spots import Spot
 
-PANES: Final = ("members", "tasks", "events")
-MEMBERS, TASKS, EVENTS = range(len(PANES))
-ORDER_COUNTS: Final = (len(MEMBER_ORDERS), len(TASK_ORDERS), 1)
+PANES: Final = ("members", "tasks", "events", "contests")
+MEMBERS, TASKS, EVENTS, CONTESTS = range(len(PANES))
+ORDER_COUNTS: Final = (len(MEMBER_ORDERS), len(TASK_ORDERS), 1, len(CONTEST_ORDERS))
+_PANE_KEYS: Final = {str(pane + 1): pane for pane in range(len(PANES))}
 
 _Item = TypeVar("_Item")
 
@@ -88,8 +89,8 @@ class Look:
             return replace(self, is_paused=not self.is_paused)
         if self.opened:
             return self._on_page(key, ground)
-        if key in {"1", "2", "3"}:
-            return replace(self, focus=int(key) - 1)
+        if key in _PANE_KEYS:
+            return replace(self, focus=_PANE_KEYS[key])
         if key in {"tab", "back_tab"}:
             step = 1 if key == "tab" else -1
             return replace(self, focus=(self.focus + step) % len(PANES))

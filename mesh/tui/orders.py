@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from mesh.core.load import LOAD_MAX
 from mesh.core.order import natural
+from mesh.tui.contest_rows import ContestRow
 from mesh.tui.rows import MemberRow, TaskRow
 
 Row = TypeVar("Row")
@@ -85,4 +86,24 @@ TASK_ORDERS: Final[tuple[Order[TaskRow], ...]] = (
     Order(name="state", column="STATE"),
     Order(name="time", column="TIME", value=lambda t, at: t.lasting_s(at), is_descending=True),
     Order(name="node", column="NODE", value=lambda t, _at: natural(t.owner) if t.owner else None),
+)
+CONTEST_ORDERS: Final[tuple[Order[ContestRow], ...]] = (
+    Order(name="time", column="WHEN"),
+    Order(
+        name="bids",
+        column="BIDS, DECLINES",
+        value=lambda c, _at: (len(c.bids), len(c.said)),
+        is_descending=True,
+    ),
+    Order(
+        name="time to grant",
+        column="AFTER",
+        value=lambda c, _at: c.after_ms,
+        is_descending=True,
+    ),
+    Order(
+        name="winner",
+        column="WINNER",
+        value=lambda c, _at: natural(c.winner) if c.winner else None,
+    ),
 )

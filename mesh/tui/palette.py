@@ -80,6 +80,14 @@ EVENT_MARKS: Final[dict[str, Mark]] = {
     "warn": Mark("!", Style(color="yellow", bold=True)),
 }
 
+CONTEST_MARKS: Final[dict[str, Mark]] = {
+    "open": Mark("▸", CYAN),
+    "granted": Mark("✓", GREEN),
+    "late": Mark("◐", YELLOW),
+    "nobody": Mark("✗", RED),
+}
+"""How a contest ended."""
+
 BUSIEST: Final = Mark("▲", Style(color="magenta", bold=True))
 
 UNKNOWN: Final = Mark("·", PLAIN)

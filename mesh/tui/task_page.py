@@ -1,4 +1,4 @@
-"""A task's page: how it stands, every attempt with its node and its end, and the last of its output."""
+"""A task's page: how it stands, every attempt with its node and its end, its latest contest, and the last of its output."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mesh.core.time import format_duration
 from mesh.tasks.words import attempt_end, attempt_reason, wants_text
 from mesh.tui.board import Board
 from mesh.tui.cells import Line, clean, fit
+from mesh.tui.contest_page import contest_story
 from mesh.tui.events_pane import clock
 from mesh.tui.pages import facts, happenings, heading, paragraph, plain
 from mesh.tui.palette import BOLD, COLUMN, DIM, PLAIN, RED, TASK_MARKS, UNKNOWN
@@ -32,6 +33,7 @@ def task_page(board: Board, task: TaskRow, width: int, zone: tzinfo | None) -> l
     lines += heading("attempts")
     lines += _attempts(board, task, zone)
     lines += _output(task, width)
+    lines += _contest(board, task, width, zone)
     lines += heading("what it is")
     lines += facts(_pairs(task, zone), width)
     events = [event for event in board.events if event.task_id == task.id]
@@ -107,6 +109,14 @@ def _attempt(
     ]
 
 
+def _contest(board: Board, task: TaskRow, width: int, zone: tzinfo | None) -> list[Line]:
+    """Return how its latest contest went, if this node held one and remembers it."""
+    row = board.contests.of_task(task.id)
+    if row is None:
+        return []
+    return [*heading(f"its latest contest, at {clock(row.at, zone)}"), *contest_story(row, width)]
+
+
 def _output(task: TaskRow, width: int) -> list[Line]:
     result = mapping(task.source.get("result"))
     lines: list[Line] = []
@@ -154,6 +164,7 @@ def _wants(source: Json) -> str:
 
 def _pairs(task: TaskRow, zone: tzinfo | None) -> list[tuple[str, Line]]:
     source = task.source
+    retries = whole(source, "retries_left")
 
     def at(moment: float | None) -> Line:
         return plain(clock(moment, zone) if moment else "-")
@@ -170,5 +181,5 @@ def _pairs(task: TaskRow, zone: tzinfo | None) -> list[tuple[str, Line]]:
         ("started", at(task.started)),
         ("ended", at(task.ended)),
         ("attempts", plain(task.attempt)),
-        ("retries left", plain(whole(source, "retries_left"))),
+        ("may retry", plain(None if retries is None else f"{retries} more")),
     ]

@@ -4,6 +4,7 @@
     bidder ──Bid──► the others called, and the voter      'I claim it now, and this is how fit I am'
     winner ──Settled──► the same         'a majority granted it to me': who waits on forgets it
     voter ──AskVitals──► members ──VitalsTold──► voter       while it holds contests
+    anybody ──AskContest──► a task's voters ──ContestTold──► back: for whoever asks why
 
 Each may be lost, doubled or late. None of them decides anything: the register does, and whoever missed a word
 claims what is somebody's, and is refused.
@@ -17,7 +18,7 @@ from typing import Any, Final
 from mesh.core.ids import NodeId
 from mesh.wire import records as r
 from mesh.wire import schema as s
-from mesh.wire.task_messages import Offer, attempt_form, offer_form, task_id_form
+from mesh.wire.task_messages import Decline, Offer, attempt_form, offer_form, task_id_form
 
 CALLED_MAX: Final = 32
 """Members that one call names: a larger mesh is called in rounds."""
@@ -88,6 +89,55 @@ class VitalsTold:
     load_pct: int
 
 
+SAID_MAX: Final = 48
+"""Words of one contest that are told: bids and declines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word in a contest, `after_us` microseconds after the call: a bid's score and parts (as in `Bid`), or a decline."""
+
+    after_us: int
+    node_id: NodeId
+    score: int | None
+    parts: tuple[tuple[str, int], ...]
+    decline: Decline
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """How a contest went, as its caller saw it.
+
+    `at_ms`: Unix time in milliseconds; `called`: who was, in the caller's order, and the fitness that it expected (as a score);
+    `after_us`: until the grant was seen, None: none was.
+    """
+
+    attempt: int
+    at_ms: int
+    window_us: int
+    rounds: int
+    is_first_window: bool
+    called: tuple[tuple[NodeId, int], ...]
+    said: tuple[Word, ...]
+    winner: NodeId | None
+    after_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AskContest:
+    """'How did the latest contest for this task go?'"""
+
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContestTold:
+    """The answer. None: this node called nobody for it, or remembers it no more."""
+
+    task_id: str
+    contest: Contest | None
+
+
 ASK_S_MAX: Final = 600
 """So long a member tells without being asked again, at most."""
 
@@ -122,6 +172,48 @@ def _some_called() -> s.Field:
 
 _round: Final = s.uint(8)
 _score: Final = s.uint(16)
+_node: Final = s.nonzero(64)
+_after: Final = s.uint(40)
+_parts: Final = s.pairs(r.word, s.uint(8), PARTS_MAX)
+
+
+def _expected() -> s.Field:
+    def pack(value: Any) -> Any:  # noqa: ANN401 - goes to msgpack
+        return list(value)
+
+    def unpack(raw: Any) -> tuple[NodeId, int]:  # noqa: ANN401 - comes from msgpack
+        if type(raw) is not list or len(raw) != 2:
+            s.refuse("a member and a score", raw)
+        return NodeId(_node.unpack(raw[0])), _score.unpack(raw[1])
+
+    return s.Field(pack, unpack)
+
+
+_contest: Final = s.struct(
+    Contest,
+    ("attempt", attempt_form),
+    ("at_ms", s.uint(48)),
+    ("window_us", _after),
+    ("rounds", _round),
+    ("is_first_window", s.flag),
+    ("called", s.many(_expected(), CALLED_MAX)),
+    (
+        "said",
+        s.many(
+            s.struct(
+                Word,
+                ("after_us", _after),
+                ("node_id", _node),
+                ("score", s.optional(_score)),
+                ("parts", _parts),
+                ("decline", r.enum_of(Decline)),
+            ),
+            SAID_MAX,
+        ),
+    ),
+    ("winner", s.optional(_node)),
+    ("after_us", s.optional(_after)),
+)
 
 SCHEMAS: Final[dict[int, tuple[type, s.Field]]] = {
     104: (
@@ -143,7 +235,7 @@ SCHEMAS: Final[dict[int, tuple[type, s.Field]]] = {
             ("attempt", attempt_form),
             ("round", _round),
             ("score", _score),
-            ("parts", s.pairs(r.word, s.uint(8), PARTS_MAX)),
+            ("parts", _parts),
         ),
     ),
     106: (Settled, s.struct(Settled, ("task_id", task_id_form), ("attempt", attempt_form))),
@@ -151,5 +243,10 @@ SCHEMAS: Final[dict[int, tuple[type, s.Field]]] = {
     108: (
         VitalsTold,
         s.struct(VitalsTold, ("free_slots", s.uint(16)), ("load_pct", s.uint(8))),
+    ),
+    109: (AskContest, s.struct(AskContest, ("task_id", task_id_form))),
+    110: (
+        ContestTold,
+        s.struct(ContestTold, ("task_id", task_id_form), ("contest", s.optional(_contest))),
     ),
 }

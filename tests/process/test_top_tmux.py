@@ -78,6 +78,21 @@ def test_real_mesh_on_a_real_terminal_answers_real_keys(fleet: Fleet, tmp_path: 
         assert "exit 3" in pane
         assert "│ lost" in pane
         tmux.send("Escape")
+        tmux.wait("key 4: contests")
+        tmux.send("4")
+        tmux.wait("no contest held here yet; mesh queue set NAME --strategy contest makes them")
+        fleet.nodes["n1"].call("queue_set", queue="fit", strategy="contest")
+        deadline = time.monotonic() + DEADLINE_S
+        while "bids/contest" not in (pane := tmux.pane()):  # another voter may call for a task
+            assert time.monotonic() < deadline, f"a contest is expected in\n{pane}"
+            fleet.nodes["n1"].call("submit", argv=["true"], cwd="/", queue="fit")
+        tmux.wait("✓ n")
+        tmux.send("Enter")
+        assert "n1 called for attempt 1: " in tmux.wait("─[contest for ")
+        tmux.send("q")
+        tmux.wait("─[contests]─")
+        tmux.send("3")
+        tmux.wait("─[events]─")
         fleet.nodes["n3"].kill()
         tmux.wait("✗ dead")
         tmux.wait("saw n3 dead")

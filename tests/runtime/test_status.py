@@ -25,3 +25,16 @@ def test_status_and_members_make_no_list_of_tasks_and_a_view_for_a_screen_does()
     assert status.members() == [{"name": "n1"}]
     with pytest.raises(AskedError):
         status.view_json({})
+
+
+def test_view_for_a_screen_tells_the_contests_and_a_status_makes_none() -> None:
+    def contests() -> dict[str, Any]:
+        raise AskedError
+
+    view = View({"name": "n1", "counters": {}}, [], list, {}, [], contests)
+    status = Status(lambda _: view, lambda: 1.0, [], {})
+    assert status.node()["name"] == "n1"
+    with pytest.raises(AskedError):
+        status.view_json({})
+    held = View(view.node, [], list, {}, [], lambda: {"held": 3})
+    assert Status(lambda _: held, lambda: 1.0, [], {}).view_json({})["contests"] == {"held": 3}

@@ -7,10 +7,11 @@ from mesh.core.ids import NodeId
 from mesh.node.holdings import INSTALLED
 from mesh.registers.roster import FULL, ROSTERS, chosen_roster
 from mesh.registers.stored import from_stored
+from mesh.sim.executions import Execution
 from mesh.sim.host import Host
 from mesh.sim.runs import Act, Run
 from mesh.sim.world import World
-from tests.sim.tasks.judge import Execution, Judge
+from tests.sim.tasks.judge import Judge
 
 
 class Witness:

@@ -15,8 +15,9 @@ from typing import Protocol
 from mesh.core.effects import StartProcess
 from mesh.core.ids import NodeId
 from mesh.core.process import ProcessEvent, ProcessExit, ProcessOutput
+from mesh.sim.executions import Execution
 from tests.sim.registers.clockwork import Clockwork
-from tests.sim.tasks.judge import Execution, Judge
+from tests.sim.tasks.judge import Judge
 
 TERM_S_MAX = 0.3
 """A process ends within this of SIGTERM."""

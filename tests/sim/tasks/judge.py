@@ -13,12 +13,12 @@ machines' insides. It remembers the first thing that was wrong:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from mesh.core.ballot import Ballot
 from mesh.core.effects import Answer
 from mesh.core.ids import NodeId
 from mesh.registers.record import Record
+from mesh.sim.executions import Execution, Executions
 from mesh.tasks.body import Attempt, Body, End, task_key
 from mesh.tasks.commands import GetTask, RetryTask, Submit, SubmitMany, TaskCommand
 from mesh.tasks.form import of_value
@@ -26,24 +26,13 @@ from mesh.wire.register_messages import Standing, Value
 from mesh.wire.task_messages import AttemptCause, TaskState
 
 
-@dataclass(slots=True, eq=False)
-class Execution:
-    """One process of a task, somewhere."""
-
-    task_id: str
-    node: NodeId
-    token: int
-    attempt: int
-    exit_code: int | None = None
-    is_executing: bool = False
-
-
 class Judge:
     """Sees everything from outside."""
 
     def __init__(self, *, is_calm: bool) -> None:
         self.fault = ""
-        self.starts: dict[str, list[Execution]] = {}
+        self._executions = Executions(lambda _task_id, text: self._blame(text))
+        self.starts = self._executions.starts
         self.finals: dict[bytes, Value] = {}
         self.acknowledged: dict[str, None] = {}
         self.cancelled: set[str] = set()
@@ -118,26 +107,17 @@ class Judge:
 
     def started(self, execution: Execution) -> None:
         """Take that a process was started."""
-        earlier = self.starts.setdefault(execution.task_id, [])
-        for other in earlier:
-            if execution.token <= other.token:
-                self._blame(f"the token of {execution} is not above that of {other}")
-            if execution.attempt == other.attempt:
-                self._blame(f"one attempt was started twice: {execution}, {other}")
+        self._executions.started(execution)
         if task_key(execution.task_id) in self.finals:
             self._blame(f"{execution} was started after the task's end")
-        earlier.append(execution)
 
     def executes(self, execution: Execution) -> None:
         """Take that a process goes on from now on."""
-        execution.is_executing = True
-        for other in self.starts[execution.task_id]:
-            if other is not execution and other.is_executing:
-                self._blame(f"two run at once: {execution}, {other}")
+        self._executions.executes(execution)
 
     def rests(self, execution: Execution) -> None:
         """Take that a process is frozen, or has ended."""
-        execution.is_executing = False
+        self._executions.rests(execution)
 
     # At the end.
 

@@ -203,3 +203,58 @@ def test_lost_run_of_a_task_that_is_to_be_cancelled_is_not_said_to_be_started_ag
 
 def test_words_of_another_host_cannot_move_the_cursor() -> None:
     assert "\x1b" not in as_text(task(argv=["\x1b[31mred"]), "n1", NOW)
+
+
+def contest(**changes: object) -> dict[str, Any]:
+    return {
+        "task_id": "t1",
+        "attempt": 1,
+        "caller": "v1",
+        "at": NOW - 61,
+        "window_ms": 2.0,
+        "rounds": 1,
+        "first_window": True,
+        "called": [
+            {"member": "n1", "expected": 0.92},
+            {"member": "n2", "expected": 0.8},
+            {"member": "n3", "expected": 0.5},
+        ],
+        "said": [
+            {"after_ms": 0.4, "member": "n1", "score": None, "parts": {}, "declined": "busy"},
+            {
+                "after_ms": 1.5,
+                "member": "n2",
+                "score": 0.81,
+                "parts": {"cpu": 0.75, "free_slots": 1.0},
+                "declined": None,
+            },
+        ],
+        "winner": "n2",
+        "after_ms": 5.25,
+    } | changes
+
+
+def test_a_contest_stands_before_the_attempt_that_came_of_it() -> None:
+    told = task("leased", owner="n2", attempts=[attempt(1, "n2")], contests=[contest()])
+    lines = story(told, NOW)
+    (called,) = [line for line in lines if "called" in line]
+    assert lines.index(called) < next(i for i, line in enumerate(lines) if "began on n2" in line)
+    for words in (
+        "v1 called for attempt 1: n1 (0.92), n2 (0.80), n3 (0.50)",
+        "n1 declined after 0.4 ms: no slot was free any more",
+        "n2 bid 0.81 after 1.5 ms (idle processors 0.75, free slots 1.00)",
+        "n3 kept silent, as a fitter one had spoken: n2",
+        "granted to n2, seen 5.2 ms after the call",
+    ):
+        assert words in called
+    assert "round" not in called
+
+
+def test_a_contest_that_nobody_won_is_told_for_a_task_that_waits() -> None:
+    nobody = contest(said=[], winner=None, after_ms=None, rounds=2, first_window=False)
+    (called,) = [line for line in story(task(contests=[nobody]), NOW) if "called" in line]
+    assert "nobody took it" in called
+    assert "silent" not in called
+    late = contest(rounds=2, first_window=False)
+    (called,) = [line for line in story(task(contests=[late]), NOW) if "called" in line]
+    assert "in round 2" in called

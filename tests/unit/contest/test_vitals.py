@@ -48,9 +48,18 @@ def test_who_asks_is_told_at_once_and_once_more() -> None:
 def test_a_change_is_told_at_once_and_the_next_a_moment_later_with_all_since() -> None:
     teller = asked(ANNA)
     assert teller.step(10.0, 1, 10) == [(ANNA, VitalsTold(1, 10))]
-    assert teller.step(10.01, 0, 10) == []
+    assert teller.step(10.01, 1, 20) == []
     assert teller.next_deadline() == 10.0 + v.TELL_PAUSE_S
-    assert teller.step(10.0 + v.TELL_PAUSE_S, 0, 30) == [(ANNA, VitalsTold(0, 30))]
+    assert teller.step(10.0 + v.TELL_PAUSE_S, 1, 30) == [(ANNA, VitalsTold(1, 30))]
+
+
+def test_a_change_of_slots_waits_less_than_one_of_the_load_and_takes_that_along() -> None:
+    teller = asked(ANNA)
+    assert teller.step(10.0, 1, 10) == [(ANNA, VitalsTold(1, 10))]
+    assert teller.step(10.01, 1, 20) == []
+    assert teller.step(10.015, 0, 20) == []
+    assert teller.next_deadline() == 10.0 + v.TELL_SLOTS_PAUSE_S
+    assert teller.step(10.0 + v.TELL_SLOTS_PAUSE_S, 0, 20) == [(ANNA, VitalsTold(0, 20))]
 
 
 def test_a_load_that_moves_a_little_is_no_change_but_little_by_little_it_is() -> None:

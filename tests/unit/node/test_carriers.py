@@ -32,7 +32,16 @@ from mesh.wire import (
     task_messages,
     work_messages,
 )
-from mesh.wire.contest_messages import AskVitals, Bid, Call, Called, Settled, VitalsTold
+from mesh.wire.contest_messages import (
+    AskContest,
+    AskVitals,
+    Bid,
+    Call,
+    Called,
+    ContestTold,
+    Settled,
+    VitalsTold,
+)
 from mesh.wire.packet import decode_packet
 from mesh.wire.parcel_messages import Taken
 from mesh.wire.records import Cause, Metadata, Vitals
@@ -142,6 +151,8 @@ EXAMPLES: tuple[object, ...] = (
     Settled("u", 1),
     AskVitals(1),
     VitalsTold(1, 0),
+    AskContest("u"),
+    ContestTold("u", None),
     Prepare(KEY, BALLOT, 1),
     Accept(KEY, 1, BALLOT, 0, VALUE),
     Renew(1, 1, ((KEY, BALLOT),)),

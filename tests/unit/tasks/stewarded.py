@@ -70,6 +70,7 @@ class Stewarded:
         for one in members:
             self.view.put(one)
         self.steward = Steward(
+            own_id=OWN,
             desk=self.records,
             view=self.view,
             rng=random.Random(1),

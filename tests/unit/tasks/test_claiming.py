@@ -17,6 +17,7 @@ from mesh.tasks.body import End, task_key
 from mesh.tasks.changes import Claim
 from mesh.tasks.effects import Send
 from mesh.tasks.form import of_value
+from mesh.wire.contest_messages import Call, Called
 from mesh.wire.register_messages import Owner, Prepare, Promised
 from mesh.wire.task_messages import (
     AttemptCause,
@@ -238,6 +239,31 @@ def test_who_was_declined_for_want_of_a_slot_is_told_of_the_next() -> None:
     crew.heard.clear()
     crew.do(node, lambda tasks, now: tasks.handle_process(now, ProcessExit(run_id, 0)))
     assert (A, SlotsFree(1)) in crew.heard
+
+
+@pytest.mark.parametrize("has_more", [False, True])
+def test_who_called_several_waits_for_a_slot_here_only_if_more_tasks_wait_there(
+    has_more: bool,
+) -> None:
+    crew, run_id = running()
+    crew.away = {P}
+    node = crew.nodes[P]
+    call = Call(
+        offer=offer_of(crew, "other", has_more=has_more),
+        round=0,
+        window_us=2_000,
+        patience_us=50_000,
+        called=(Called(P, 1, 10, 0), Called(Q, 1, 10, 0)),
+    )
+    outputs = node.tasks.handle_message(crew.now, A, call)
+    (sent,) = (one for one in outputs if isinstance(one, Send))
+    (answer,) = sent.messages
+    assert isinstance(answer, OfferAnswer)
+    assert answer.decline is Decline.BUSY
+    crew.away = set()
+    crew.heard.clear()
+    crew.do(node, lambda tasks, now: tasks.handle_process(now, ProcessExit(run_id, 0)))
+    assert ((A, SlotsFree(1)) in crew.heard) is has_more
 
 
 def test_claim_that_another_won_frees_the_slot() -> None:

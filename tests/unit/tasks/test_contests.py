@@ -295,7 +295,7 @@ def test_no_more_contests_are_held_than_there_are_slots() -> None:
 
 
 def slot_of(world: Stewarded, node: NodeId) -> int | None:
-    return world.steward._queue._free.get(node)
+    return world.steward._queue._slots._free.get(node)
 
 
 @pytest.mark.parametrize("winner", [P, Q])

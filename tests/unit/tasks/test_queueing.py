@@ -254,7 +254,7 @@ def known(crew: Crew, own: NodeId) -> Strategy:
     """Return what a node's steward would be told, which keeps the queue in use there."""
     node = crew.nodes[own]
     found = node.tasks._book.strategy_of(crew.now, "thumbs")
-    crew.do(node, lambda tasks, now: tasks.settle(now))
+    crew.do(node, lambda tasks, now: tasks.handle_message(now, own))
     return found
 
 

@@ -5,11 +5,13 @@ import time
 
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveView, Wants
+from mesh.queues.settings import Strategy
 from mesh.tasks.config import TasksConfig
-from mesh.tasks.ready_queue import Lane, LaneKey, Queued, ReadyQueue
-from tests.unit.tasks.stewarded import member
+from mesh.tasks.lane import Lane, LaneKey, Queued
+from mesh.tasks.ready_queue import ReadyQueue
+from tests.unit.tasks.stewarded import OWN, member
 
-P, AHEAD = NodeId(21), NodeId(22)
+P, AHEAD, Q, BUSY = NodeId(21), NodeId(22), NodeId(23), NodeId(24)
 WANTS = Wants(key="")
 FEW, MANY = 500, 100_000
 
@@ -23,13 +25,20 @@ class Queue:
 
     def __init__(self) -> None:
         self.view = LiveView()
-        self.queue = ReadyQueue(self.view, random.Random(1), TasksConfig())
+        self.strategies: dict[str, Strategy] = {}
+        self.queue = ReadyQueue(
+            own_id=OWN,
+            view=self.view,
+            rng=random.Random(1),
+            config=TasksConfig(),
+            strategy_of=lambda _now, queue: self.strategies.get(queue, Strategy.RENDEZVOUS),
+        )
         self.waiting: dict[bytes, tuple[Lane, Queued]] = {}
 
     def add(self, name: str, number: int = 0, ahead: tuple[NodeId, ...] = ()) -> None:
         """Let one more task wait in a queue of this name."""
         lane = self.queue.enter(LaneKey(name, WANTS, ahead))
-        task = Queued(f"{name}{number}".encode())
+        task = Queued(f"{name}{number}".encode(), 0.0)
         self.waiting[task.key] = (lane, task)
         self.queue.add(0.0, lane, task)
 
@@ -105,3 +114,23 @@ def test_lanes_that_had_their_turn_cost_those_behind_them_nothing() -> None:
     many_s = _sweep_s(MANY)
     print(f"\n{1e6 * few_s:.1f} us a lane of {FEW}, {1e6 * many_s:.1f} us of {MANY}")
     assert many_s < 5 * few_s
+
+
+def test_who_is_called_is_told_of_with_the_slots_that_nobody_else_asks_for() -> None:
+    one = Queue()
+    for node_id, free in ((P, 3), (Q, 2), (BUSY, 0)):
+        one.view.put(member(node_id, free))
+    one.add("a", 1)
+    lane, _ = one.waiting[b"a1"]
+    picked = one.queue.take_offer(0.0, wants_of)
+    assert picked is not None
+    first = picked[1]
+    able = {one.node_id: one.free_slots for one in one.queue.able(lane, WANTS, first)}
+    if first.node_id == BUSY:  # it is asked for its word alone, and is no match
+        assert able == {P: 3, Q: 2, BUSY: 0}
+    else:  # the slot that is counted as asked for is for this task
+        assert able == {P: 3, Q: 2}
+    other = one.view.get(P if first.node_id != P else Q)
+    assert other is not None
+    able = {one.node_id: one.free_slots for one in one.queue.able(lane, WANTS, other)}
+    assert able.get(first.node_id, 0) == max(0, first.free_slots - 1)

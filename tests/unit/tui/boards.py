@@ -169,3 +169,47 @@ def failed_task() -> dict[str, object]:
         "stderr_tail": "no such file",
     }
     return task_json("k3j5", "failed", attempt=2, attempts=attempts, result=result, ended=AT - 9)
+
+
+def contest_json(number: int, **changes: object) -> dict[str, object]:
+    """Return a contest that n2 won in its first window, `number` seconds before the view."""
+    return {
+        "task_id": f"k3j5m7p9q0r{number}",
+        "attempt": 1,
+        "caller": "n1",
+        "at": AT - number,
+        "under_way": False,
+        "window_ms": 4.2,
+        "rounds": 1,
+        "first_window": True,
+        "called": [
+            {"member": "n1", "expected": 0.92},
+            {"member": "n2", "expected": 0.8},
+            {"member": "n3", "expected": 0.5},
+        ],
+        "said": [
+            {"after_ms": 0.4, "member": "n1", "score": None, "parts": {}, "declined": "busy"},
+            {
+                "after_ms": 1.5,
+                "member": "n2",
+                "score": 0.81,
+                "parts": {"cpu": 0.75, "free_slots": 1.0},
+                "declined": None,
+            },
+        ],
+        "winner": "n2",
+        "after_ms": 5.3,
+    } | changes
+
+
+def contests_json(latest: list[dict[str, object]], **changes: object) -> dict[str, object]:
+    return {
+        "held": 120,
+        "won": 118,
+        "bids_mean": 1.18,
+        "success": 0.91,
+        "window_ms": 4.2,
+        "factor": 2.31,
+        "advice": "",
+        "latest": latest,
+    } | changes

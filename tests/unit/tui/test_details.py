@@ -157,7 +157,7 @@ def test_page_of_what_has_gone_says_so() -> None:
 
 
 @pytest.mark.parametrize("size", [(36, 8), (80, 24), (200, 60)])
-@pytest.mark.parametrize("pane", "123")
+@pytest.mark.parametrize("pane", "1234")
 def test_every_page_fits_every_size(size: tuple[int, int], pane: str) -> None:
     wide = "デ" * 60
     board = board_of(
@@ -218,9 +218,9 @@ def test_filter_shows_what_it_leaves_and_what_is_typed() -> None:
 
 def test_sorted_column_carries_an_arrow() -> None:
     board = board_of([member_json(n) for n in range(1, 9)])
-    look = Look(sortings=(Sorting(order=1), Sorting(), Sorting()))
+    look = Look(sortings=(Sorting(order=1), Sorting(), Sorting(), Sorting()))
     assert "LOAD▼" in "".join(text_of(board, 80, 24, look))
-    look = Look(sortings=(Sorting(order=4), Sorting(), Sorting()))
+    look = Look(sortings=(Sorting(order=4), Sorting(), Sorting(), Sorting()))
     assert "NAME▲" in "".join(text_of(board, 80, 24, look))
 
 

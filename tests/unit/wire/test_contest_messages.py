@@ -22,6 +22,26 @@ from tests.unit.wire.test_task_messages import messages_of
 
 called = st.builds(cm.Called, ids, uints(16), uints(8), uints(16))
 times_us = st.integers(1, cm.WINDOW_US_MAX)
+words_said = st.builds(
+    cm.Word,
+    uints(40),
+    ids,
+    st.none() | uints(16),
+    pairs(words(), uints(8)),
+    st.sampled_from(tm.Decline),
+)
+contests = st.builds(
+    cm.Contest,
+    attempt=uints(32),
+    at_ms=uints(48),
+    window_us=uints(40),
+    rounds=uints(8),
+    is_first_window=st.booleans(),
+    called=st.lists(st.tuples(ids, uints(16)), max_size=5).map(tuple),
+    said=st.lists(words_said, max_size=3).map(tuple),
+    winner=st.none() | ids,
+    after_us=st.none() | uints(40),
+)
 messages = st.one_of(
     st.builds(
         cm.Call,
@@ -35,6 +55,8 @@ messages = st.one_of(
     st.builds(cm.Settled, texts(128, 1), uints(32)),
     st.builds(cm.AskVitals, st.integers(0, cm.ASK_S_MAX)),
     st.builds(cm.VitalsTold, uints(16), uints(8)),
+    st.builds(cm.AskContest, texts(128, 1)),
+    st.builds(cm.ContestTold, texts(128, 1), st.none() | contests),
 )
 CODES = {kind: code for code, (kind, _) in cm.SCHEMAS.items()}
 
