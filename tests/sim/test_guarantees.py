@@ -11,7 +11,7 @@ import pytest
 
 from mesh.sim.faults import FaultKind
 from mesh.wire.task_messages import AttemptCause
-from tests.sim.guarantees.variants import WRONG
+from tests.sim.guarantees.variants import HARMLESS, WRONG
 from tests.sim.guarantees.world import KINDS, GuaranteesWorld, Outcome
 
 SEEDS = 8
@@ -79,3 +79,9 @@ def test_a_dropped_rule_is_seen(name: str) -> None:
     seed, fault = next(((seed, fault) for seed, fault in faults if fault), (-1, ""))
     print(f"\n{name}: seen with seed {seed}: {fault}")
     assert fault
+
+
+@pytest.mark.parametrize("seed", [50, *(pytest.param(n, marks=pytest.mark.sweep) for n in SEEN)])
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_the_other_voters_make_good_is_seen_by_nobody(name: str, seed: int) -> None:
+    assert not HARMLESS[name](seed).run().fault

@@ -30,6 +30,7 @@ from mesh.registers.voter import Voter
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Outgoing, Send
 from mesh.tasks.tasks import Tasks
+from mesh.wire import contest_messages
 from mesh.wire.records import Card, Metadata
 from mesh.wire.roster_messages import Roster
 from mesh.wire.task_messages import SCHEMAS
@@ -42,7 +43,7 @@ SET_ASIDE = "ballot_numbers"
 CHECK_EVERY = 32
 """Invariants are looked at after one of so many events: they take a while."""
 
-_FORMS = dict(SCHEMAS.values())
+_FORMS = dict([*SCHEMAS.values(), *contest_messages.SCHEMAS.values()])
 
 
 @dataclass(slots=True)

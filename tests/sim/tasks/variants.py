@@ -51,14 +51,27 @@ class Habits:
 RIGHT: Final = Habits()
 
 
-class _Unchecked(Claiming):
+class Unchecked(Claiming):
     """A wrong owner, which is not asked for its invariants: the judge has to see it."""
 
     def check_invariants(self, now: float) -> None:
         """Hold nothing."""
 
+    def take_unasked(self, now: float, task_id: str) -> list[Step]:
+        """Take a claim for granted: what its own voter holds is leased to itself, and nobody is asked."""
+        run = self._runs.get(task_key(task_id))
+        if run is None or run.stage is not Stage.CLAIMING:
+            return []
+        found = self._desk.voter.record(run.key)
+        value = run.claim(found.value)
+        if value is None or value.owner is None:
+            return []
+        n = max(found.ballot.n, found.promised.n) + 1
+        ballot = Ballot(1, found.ballot.epoch, n, run.owner.node_id)
+        return self._on_granted(now, run, Chosen(value, ballot, now, is_found=False))
 
-class RunsInDoubt(_Unchecked):
+
+class RunsInDoubt(Unchecked):
     """Freezes nothing in doubt, and tells the guardian so."""
 
     def _on_held(self, now: float, run: Run, hold: Hold) -> list[Step]:
@@ -87,20 +100,12 @@ class OffersAlways(Steward):
             self._tasks[key].owner = owner
 
 
-class ClaimsUnasked(_Unchecked):
-    """Takes an offer for the grant: what its own voter holds is leased to itself, and nobody is asked."""
+class ClaimsUnasked(Unchecked):
+    """Takes an offer for the grant."""
 
     def _on_offer(self, now: float, sender: NodeId, offer: Offer) -> list[Step]:
         steps = super()._on_offer(now, sender, offer)
-        run = self._runs.get(task_key(offer.task_id))
-        if run is not None and run.stage is Stage.CLAIMING:
-            found = self._desk.voter.record(run.key)
-            value = run.claim(found.value)
-            if value is not None and value.owner is not None:
-                n = max(found.ballot.n, found.promised.n) + 1
-                ballot = Ballot(1, found.ballot.epoch, n, run.owner.node_id)
-                steps += self._on_granted(now, run, Chosen(value, ballot, now, is_found=False))
-        return steps
+        return steps + self.take_unasked(now, offer.task_id)
 
 
 class StartsNamed(RunsInDoubt):
@@ -115,7 +120,7 @@ class StartsNamed(RunsInDoubt):
         return steps
 
 
-class WritesWithoutToken(_Unchecked):
+class WritesWithoutToken(Unchecked):
     """Writes a verdict over whatever is there, and tries until it may."""
 
     def _settle(self, now: float, run: Run, value: Value) -> list[Step]:
@@ -137,7 +142,7 @@ class WritesWithoutToken(_Unchecked):
         return []
 
 
-class SpendsReleased(_Unchecked):
+class SpendsReleased(Unchecked):
     """Counts an attempt that was let go as one that failed."""
 
     def _let_go(self, now: float, run: Run, reason: str) -> list[Step]:

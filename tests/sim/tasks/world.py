@@ -14,6 +14,8 @@ from typing import Final
 
 from mesh.core.effects import Answer
 from mesh.core.ids import NodeId
+from mesh.queues.commands import SetQueue
+from mesh.queues.settings import Strategy
 from mesh.registers.leases import LeaseTimes, local
 from mesh.tasks.body import Terms
 from mesh.tasks.commands import CancelTask, GetTask, New, RetryTask, Submit, TaskCommand
@@ -31,6 +33,9 @@ from tests.sim.tasks.variants import Habits, spoiled
 BAD_S: Final = 15.0
 LATE_S: Final = 8.0
 """Messages of before may come so much later."""
+
+QUEUE: Final = "contested"
+"""Of every second task; contested from the start, and set to something else once."""
 
 LONGEST_RUN_S: Final = 3.0
 RETRIES: Final = 3
@@ -148,6 +153,8 @@ class TasksWorld:
     def answered(self, _node: NodeId, answer: Answer) -> None:
         """Take what a client was told."""
         command, was_acknowledged = self._commands.pop(answer.command_id)
+        if isinstance(command, SetQueue) and answer.error is not None:
+            self.clockwork.after(0.5, partial(self._set_queue, command.strategy))
         self.judge.told(command, answer, was_acknowledged=was_acknowledged)
         is_drawn = isinstance(command, Submit) and not command.new.spec.task_id
         if isinstance(command, Submit) and is_drawn and answer.error is None:
@@ -157,7 +164,8 @@ class TasksWorld:
     # Inside.
 
     def _deliver(self, sender: NodeId, to: NodeId, message: object) -> None:
-        self.hosts[to].deliver(sender, message)
+        if to in self.hosts:  # else whoever a strange call named is told
+            self.hosts[to].deliver(sender, message)
 
     def _is_faulty(self) -> bool:
         return bool(self.judge.fault)
@@ -175,13 +183,15 @@ class TasksWorld:
 
     def _plan_clients(self) -> None:
         rng = self.rng
+        self.clockwork.after(0.55, partial(self._set_queue, Strategy.CONTEST))
+        self._at(partial(self._set_queue, rng.choice(list(Strategy))))
         for number in range(rng.choice((4, 8, 14))):
             task_id = f"task{number}"
             self.work[task_id] = rng.choice((0, 0, 0.3, 1))
             terms = Terms(retries=rng.choice((0, 1, RETRIES)), retry_delay_s=rng.choice((0.1, 1.0)))
             at = rng.uniform(0.6, BAD_S - 1)
             not_before = rng.choice((0.0, 0.0, UNIX_S + at + rng.uniform(0, 4)))
-            self._specs[task_id] = New(Spec(task_id=task_id, argv=("work",)), terms, not_before)
+            self._specs[task_id] = New(self._spec(task_id), terms, not_before)
             for _ in range(rng.choice((1, 1, 2))):
                 self.clockwork.after(at, partial(self._submit, task_id))
             if rng.random() < 0.1:
@@ -207,12 +217,19 @@ class TasksWorld:
         host = self.rng.choice(well)
         host.do(lambda session, now: session.tasks.handle_command(now, command))
 
+    def _set_queue(self, strategy: Strategy) -> None:
+        self._command(lambda number: SetQueue(number, QUEUE, strategy))
+
+    def _spec(self, task_id: str) -> Spec:
+        queue = QUEUE if self.rng.random() < 0.5 else "default"
+        return Spec(task_id=task_id, argv=("work",), queue=queue)
+
     def _submit(self, task_id: str) -> None:
         self._command(lambda number: Submit(number, self._specs[task_id]))
 
     def _submit_drawn(self) -> None:
         """Submit a task whose id the node draws: its creation may name an owner."""
-        new = New(Spec(task_id="", argv=("work",)), Terms(retries=1, retry_delay_s=0.1))
+        new = New(self._spec(""), Terms(retries=1, retry_delay_s=0.1))
         self._command(lambda number: Submit(number, new))
 
     def _come_back(self, new: New, task_id: str) -> None:

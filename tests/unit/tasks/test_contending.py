@@ -33,19 +33,20 @@ def test_a_call_to_which_it_will_bid_is_not_answered() -> None:
     assert is_called(crew, P)
 
 
-def test_a_call_for_what_it_cannot_take_now_is_declined_at_once_and_its_caller_is_told_later() -> (
-    None
-):
+@pytest.mark.parametrize("has_more", [True, False])
+def test_a_call_for_what_it_cannot_take_now_is_declined_at_once_and_who_has_more_is_told_later(
+    *, has_more: bool
+) -> None:
     crew = crew_of(1, 0)
     hear(crew, P, call_of(crew, P, window_us=1))
     crew.wait(0.1)
     (start,) = crew.nodes[P].starts()
-    other = call_of(crew, P, task_id="u", wants={"has_more": True})
+    other = call_of(crew, P, task_id="u", wants={"has_more": has_more})
     assert answers(crew, P, other) == [OfferAnswer("u", 1, Decline.BUSY, 0)]
     assert not is_called(crew, P)
     crew.heard.clear()
     crew.exit(P, start.run_id)
-    assert (A, SlotsFree(1)) in crew.heard
+    assert ((A, SlotsFree(1)) in crew.heard) is has_more
 
 
 @pytest.mark.parametrize(
