@@ -20,6 +20,7 @@ from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember, LiveView, Wants, fits
 from mesh.queues.settings import Strategy
 from mesh.tasks.free_slots import FreeSlots
+from mesh.tasks.lacking import lacking
 from mesh.tasks.lane import Lane
 
 ROUNDS_MAX: Final = 1_024
@@ -75,6 +76,21 @@ class Choosing:
             if one is first or (free > 0 and self.has_room(lane, one)):
                 found.append(replace(one, free_slots=max(0, free)))
         return found
+
+    def waits_for(self, lane: Lane) -> str:
+        """Say in one sentence what a task that waits in this lane waits for. O(members)."""
+        wants, members = lane.key.wants, self._view.members()
+        candidates = [member for member in members if fits(member, wants)]
+        if not candidates:
+            return f"a member that can run it: {lacking(wants, [one.meta for one in members])}"
+        if any(self.has_room(lane, member) for member in candidates):
+            return "its turn"
+        names = ", ".join(member.name for member in candidates[:5])
+        more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
+        if not any(can_ask(lane, member) for member in candidates):
+            return f"a member that can run it: {names}{more} declined it, though it seemed to fit"
+        are = "is" if len(candidates) == 1 else "are all"
+        return f"a free slot: {names}{more} {are} busy"
 
     # Inside.
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-from mesh.contest.caller import Story
 from mesh.contest.estimate import wants_of
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember
@@ -25,7 +24,7 @@ from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
 from mesh.tasks.entry import Entry, Phase
 from mesh.tasks.ready_queue import ReadyQueue
-from mesh.wire.contest_messages import Bid, VitalsTold
+from mesh.wire.contest_messages import VitalsTold
 from mesh.wire.register_messages import Owner
 from mesh.wire.task_messages import Decline, Offer, OfferAnswer
 
@@ -53,6 +52,12 @@ class Offers:
         self._offered: dict[NodeId, dict[bytes, None]] = {}
         self.calling = calling
         """Its contests."""
+
+        self.handle_bid = calling.handle_bid
+        self.handle_member_down = calling.handle_member_down
+        self.handle_timeout = calling.handle_timeout
+        self.next_timeout = calling.next_timeout
+        self.story = calling.story
 
     def of_member(self, node_id: NodeId) -> list[bytes]:
         """Return the tasks that this member alone is being asked to run."""
@@ -165,22 +170,6 @@ class Offers:
         most_s = self._config.taken_pause_s_max
         return most_s if heard is Heard.OVER else min(pause_s, most_s)
 
-    def handle_bid(self, now: float, key: bytes, sender: NodeId, bid: Bid) -> None:
-        """Take a bid."""
-        self.calling.handle_bid(now, key, sender, bid)
-
-    def handle_member_down(self, now: float, node_id: NodeId) -> list[Step]:
-        """Take that a member seems gone: those of its contests go on with the others. O(contests)."""
-        return self.calling.handle_member_down(now, node_id)
-
-    def handle_timeout(self, now: float) -> list[Step]:
-        """Call the next where nobody has taken a task in time."""
-        return self.calling.handle_timeout(now)
-
-    def next_timeout(self) -> float | None:
-        """Return when `handle_timeout` has something."""
-        return self.calling.next_timeout()
-
     def hear_vitals(self, now: float, sender: NodeId, message: VitalsTold) -> None:
         """Take what a member says of itself: that may be the slot which somebody waits for. O(lanes)."""
         told = self.calling.listener.told(now, sender)
@@ -192,10 +181,6 @@ class Offers:
         """Return the tasks that nobody of those called would have, and forget them."""
         keys, self.calling.given_up = self.calling.given_up, []
         return keys
-
-    def story(self, task_id: str) -> Story | None:
-        """Return how the latest contest of a task went, if this voter held one and remembers it."""
-        return self.calling.story(task_id)
 
     def check_invariants(self, asked: dict[bytes, NodeId]) -> None:
         """Raise AssertionError if these tasks, and whom each is asked of, are not what is counted here. O(offers)."""

@@ -43,7 +43,6 @@ from mesh.tasks.body import Head
 from mesh.tasks.choosing import OLDEST_FIRST, Choosing, can_ask
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.free_slots import FreeSlots
-from mesh.tasks.lacking import lacking
 from mesh.tasks.lane import Lane, LaneKey, Queued
 from mesh.wire.task_messages import Decline
 
@@ -77,6 +76,7 @@ class ReadyQueue:
         self._slots = FreeSlots(view)
         self._choosing = Choosing(view, self._slots, own_id)
         self.able = self._choosing.able
+        self.waits_for = self._choosing.waits_for
         self._offers = 0
         self._last = 0  # task that came in
         self._retries: Timers[LaneKey] = Timers()
@@ -219,6 +219,12 @@ class ReadyQueue:
         self._slots.hear(node_id, free_slots, is_news=True, is_noted=is_noted)
         self._wake(node_id)
 
+    def note_vitals(self, node_id: NodeId) -> None:
+        """Take what a member's vitals say of its slots; the view knows already. O(lanes)."""
+        member = self._view.get(node_id)
+        if member is not None:
+            self.note_free(node_id, member.free_slots)
+
     def note_answer(
         self,
         lane: Lane,
@@ -244,21 +250,6 @@ class ReadyQueue:
                 self._give_turn(lane)
                 if key not in self._retries:
                     self._arm(key, now)
-
-    def waits_for(self, lane: Lane) -> str:
-        """Say in one sentence what a task that waits in this lane waits for. O(members)."""
-        wants, members = lane.key.wants, self._view.members()
-        candidates = [member for member in members if fits(member, wants)]
-        if not candidates:
-            return f"a member that can run it: {lacking(wants, [one.meta for one in members])}"
-        if any(self._choosing.has_room(lane, member) for member in candidates):
-            return "its turn"
-        names = ", ".join(member.name for member in candidates[:5])
-        more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
-        if not any(can_ask(lane, member) for member in candidates):
-            return f"a member that can run it: {names}{more} declined it, though it seemed to fit"
-        are = "is" if len(candidates) == 1 else "are all"
-        return f"a free slot: {names}{more} {are} busy"
 
     def check_invariants(
         self, sizes: Mapping[LaneKey, int], waiting: Mapping[LaneKey, int]

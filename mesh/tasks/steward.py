@@ -78,6 +78,7 @@ class Steward:
         self._tasks: dict[bytes, Entry] = {}
         self._timers: Timers[bytes] = Timers()
         self._owned: dict[NodeId, dict[bytes, None]] = {}
+        self.handle_member_up = self._queue.note_vitals
         self._offers = Offers(self._queue, calling, config)
         self._pending: list[Step] = []
         """What is to be said with the next offers: to whom the creations named that are durable here, and calls."""
@@ -197,12 +198,6 @@ class Steward:
             self._offers.end(now, key, entry)
             self._wait(now, key, entry, now + self._offers.pause_s(entry, heard))
         self._give_up(now)
-
-    def handle_member_up(self, node_id: NodeId) -> None:
-        """Note what a member's vitals say of its slots; the view knows already. O(lanes)."""
-        member = self._view.get(node_id)
-        if member is not None:
-            self._queue.note_free(node_id, member.free_slots)
 
     def handle_member_down(self, now: float, node_id: NodeId) -> None:
         """Ask a member no more that seems gone, and wait for it no longer. The view knows already. O(lanes + offers)."""

@@ -121,16 +121,7 @@ class Tasks:
         self.calling = Calling(view, self._known_of, config, unix_offset_s)
         """The contests that this node holds, for whoever looks at them."""
         self._book = QueueBook(desk, rng)
-        self._steward = Steward(
-            own_id=self._own_id,
-            desk=desk,
-            view=view,
-            rng=rng,
-            unix_offset_s=unix_offset_s,
-            config=config,
-            calling=self.calling,
-            strategy_of=self._book.strategy_of,
-        )
+        self._steward = self._new_steward(rng, unix_offset_s, config)
         self._output = HeldOutput(self._is_member, config)
         self._claiming = Claiming(
             desk=desk,
@@ -368,6 +359,20 @@ class Tasks:
 
     def _load_pct(self) -> int:
         return self.load_pct()
+
+    def _new_steward(
+        self, rng: random.Random, unix_offset_s: float, config: TasksConfig
+    ) -> Steward:
+        return Steward(
+            own_id=self._own_id,
+            desk=self._desk,
+            view=self._view,
+            rng=rng,
+            unix_offset_s=unix_offset_s,
+            config=config,
+            calling=self.calling,
+            strategy_of=self._book.strategy_of,
+        )
 
     def _means(self, card: Callable[[], Card], rng: random.Random, unix_offset_s: float) -> Means:
         """Return what its clients' questions have at their disposal."""

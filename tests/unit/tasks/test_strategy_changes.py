@@ -149,3 +149,17 @@ def test_no_task_is_lost_or_stuck_however_strategies_change(seed: int) -> None:
     assert len(load.tasks) > STEPS / 4
     assert all(load.ran[task_id] >= 1 for task_id in load.tasks)
     assert {load.crew.body(task_id).state.word for task_id in load.tasks} == {"done"}
+
+
+@pytest.mark.parametrize("key", ["", "one key"])
+def test_what_is_submitted_at_one_voter_goes_round_all_members(key: str) -> None:
+    """Its voter is the first of the ids that it draws, so that one round spreads them all."""
+    crew = Crew(dict.fromkeys(MEMBERS, 8))
+    command = crew.give(VOTERS[0], lambda n: SetQueue(n, "mail", Strategy.ROUND_ROBIN))
+    assert command is not None
+    for count in range(1, 31):
+        spec = Spec(task_id="", argv=("work",), key=key, queue="mail")
+        crew.give(VOTERS[0], lambda n, spec=spec: Submit(n, New(spec)))  # type: ignore[misc]  # of a default that binds
+        runs = [crew.nodes[own].tasks.used for own in MEMBERS]
+        assert sum(runs) == count
+        assert max(runs) - min(runs) <= 1
