@@ -55,7 +55,7 @@ class TasksConfig:
     """How long a voter that was told of a free slot has before the next one is told too."""
 
     output_bytes_max: int = 1_048_576
-    """Output held for one attempt that ran here; older output is dropped first."""
+    """Output held for one attempt that ran here, and two pieces more once it is over; older output is dropped first."""
 
     output_total_bytes_max: int = 67_108_864
     """Output held for all of them together; that of the attempt that ended first is dropped first."""

@@ -29,9 +29,13 @@ from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
 from mesh.tasks.output_log import PIECE_BYTES, Follower, OutputLog
 from mesh.wire.task_messages import FOLLOW_SILENCE_S, Follow, FollowEnd, FollowReason
+from mesh.wire.work_messages import OUTPUT_CHUNK_BYTES_MAX
 
 TURNS_MAX: Final = 64
 """Logs of others looked at to make room for one piece."""
+
+ENDING_BYTES_MAX: Final = 2 * (OUTPUT_CHUNK_BYTES_MAX + PIECE_BYTES)
+"""Held for an attempt beyond its limit once it is over: what was pending, at most one piece of each stream."""
 
 Key: TypeAlias = tuple[str, int]
 Place: TypeAlias = tuple[Key, NodeId]
@@ -89,14 +93,18 @@ class HeldOutput:
         return 0 if log is None else log.dropped_bytes
 
     def close(self, now: float, run_id: int) -> list[Step]:
-        """Note that an attempt writes no more; what is pending is still held as soon as there is room."""
+        """Note that an attempt writes no more; what is pending is held at once if all outputs together leave room.
+
+        Beyond the attempt's own limit, for it holds up no command any more: it would only keep who has got
+        everything else waiting for who has not.
+        """
         log = self._by_run.pop(run_id, None)
         if log is None:
             return []
         log.is_closing = True
         del self._turns[log.key]
         self._ended[log.key] = now
-        steps = self._tell_end(log)
+        steps = self._release(now, log) if log.pending else self._tell_end(log)
         while len(self._ended) > self._config.outputs_max and self._drop_oldest(now):
             pass
         return steps
@@ -114,6 +122,11 @@ class HeldOutput:
             return [_no_more(sender, message.task_id, message.attempt, 0, FollowReason.UNKNOWN)]
         if message.from_seq > log.end:
             return []  # it cannot have what was never written
+        if (
+            log.is_ended and message.from_seq < log.first == log.end
+        ):  # it lacks what is here no more
+            steps = self._forget(now, log, sender)
+            return [*steps, _no_more(sender, *log.key, 0, FollowReason.UNKNOWN)]
         follower = log.followers.get(sender)
         if follower is None:
             if len(self._silent) >= self._config.followers_max:
@@ -159,7 +172,7 @@ class HeldOutput:
         """Raise AssertionError if limits are passed, or somebody is remembered for nothing. O(pieces)."""
         config = self._config
         for log in self._logs.values():
-            log.check_invariants(config.output_bytes_max)
+            log.check_invariants(self._bytes_max(log))
         assert self.held_bytes == sum(log.held_bytes for log in self._logs.values())
         assert self.held_bytes <= config.output_total_bytes_max
         assert set(self._logs) == set(self._ended) | set(self._turns)
@@ -224,7 +237,7 @@ class HeldOutput:
         """Hold a piece, dropping older ones for it; False: a follower needs what it would push out."""
         config = self._config
         cost = len(data) + PIECE_BYTES
-        bytes_max = config.output_bytes_max - cost
+        bytes_max = self._bytes_max(log) - cost
         if log.held_bytes > bytes_max and self._is_young(now, log):
             return False
         if not self._shrink(log, bytes_max):
@@ -241,6 +254,9 @@ class HeldOutput:
         log.add(stream, data)
         self.held_bytes += log.held_bytes - before
         return True
+
+    def _bytes_max(self, log: OutputLog) -> int:
+        return self._config.output_bytes_max + (ENDING_BYTES_MAX if log.is_closing else 0)
 
     def _is_young(self, now: float, log: OutputLog) -> bool:
         return not log.was_followed and log.grace_until is not None and now < log.grace_until

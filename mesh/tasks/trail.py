@@ -5,7 +5,8 @@
                           └─ nothing came at all: the tails that the result holds
 
 Watchers share what is read and what comes. An owner that is not seen alive is waited for a moment once its attempt
-is over, one that is silent for a while: what came by then is what there is.
+is over, one that is silent for a while, and either is asked again and again meanwhile: that an answer is lost, or
+that this node stood still itself, is not its owner's silence. What came by then is what there is.
 
 Source: our own.
 """
@@ -22,10 +23,15 @@ from mesh.tasks.means import Step
 from mesh.wire.task_messages import FollowEnd, FollowReason, Notice, Piece, TaskState
 
 GONE_S: Final = 1.0
-"""So long the owner of an attempt that is over is waited for where nobody sees it alive."""
+GONE_TIMES: Final = 3
+"""So long the owner of an attempt that is over is waited for where nobody sees it alive, and so often asked in vain."""
 
 SILENT_S: Final = 10.0
-"""So long it is waited for where it seems alive, and sends nothing."""
+SILENT_TIMES: Final = 20
+"""The same where it seems alive, or has said something since.
+
+Where three messages of ten are lost each way, that many questions in vain are one case in half a million.
+"""
 
 UNKNOWN_PAUSE_S: Final = 0.1
 """An owner that knows nothing of an attempt may not have heard yet that it was granted."""
@@ -119,7 +125,7 @@ class Trail:
         if watcher.task is not None:
             return not watcher.has_ended
         feed = self.feeds.get(watcher.attempt)
-        return feed is not None and feed.window.has_any(watcher.watcher_id)
+        return feed is not None and _has_any(feed, watcher)
 
     def take(self, watcher: Watcher) -> list[tuple[int, bytes]]:
         """Return what a watcher has not taken."""
@@ -128,7 +134,9 @@ class Trail:
             watcher.has_ended = True
             return pieces
         feed = self.feeds.get(watcher.attempt)
-        pieces = [] if feed is None else feed.window.take(watcher.watcher_id)
+        pieces = (
+            [] if feed is None else feed.window.take(watcher.watcher_id, pass_over=feed.is_given_up)
+        )
         watcher.has_output = watcher.has_output or bool(pieces)
         return pieces
 
@@ -142,13 +150,13 @@ class Trail:
         feed = self.feeds.get(message.attempt)
         if feed is None or feed.owner != sender:
             return False
+        if message.reason is not FollowReason.ENDED and not feed.has_asked:
+            return False  # the same again: the question that it answers was answered
         match message.reason:
             case FollowReason.ENDED:
                 feed.end_at(now, message.next_seq)
-            case FollowReason.UNKNOWN if feed.was_asked_since_over:
-                feed.is_given_up = True
             case FollowReason.UNKNOWN:
-                feed.turned_away(now, UNKNOWN_PAUSE_S)
+                feed.note_unknown(now, UNKNOWN_PAUSE_S)
             case FollowReason.CROWDED:
                 feed.turned_away(now, CROWDED_PAUSE_S)
             case FollowReason.SLOW:
@@ -189,9 +197,13 @@ class Trail:
             feed.give_up_at = NEVER
             return
         if feed.over_at is None:
-            feed.over_at = feed.due = now  # its owner can say now how much there is
-        patience_s = GONE_S if is_lost else SILENT_S
-        feed.give_up_at = max(feed.heard_at, feed.over_at) + patience_s
+            feed.note_over(now)
+        is_gone = is_lost and not feed.was_heard_since_over
+        patience_s, times = (GONE_S, GONE_TIMES) if is_gone else (SILENT_S, SILENT_TIMES)
+        if feed.times_in_vain < times:
+            feed.give_up_at = NEVER  # it is asked before anything else, and `due` says when
+            return
+        feed.give_up_at = feed.heard_at + patience_s
         if now >= feed.give_up_at:
             feed.is_given_up, feed.give_up_at = True, NEVER
 
@@ -206,7 +218,7 @@ class Trail:
                 return steps
             if following is None:
                 return steps + self._finish(body, watcher)
-            if feed is not None and feed.window.has_any(watcher.watcher_id):
+            if feed is not None and _has_any(feed, watcher):
                 self._took_due = now + WORD_S  # one attempt after the other
                 return steps
             steps += self.leave(watcher)
@@ -226,6 +238,10 @@ class Trail:
             watcher.rest = [(place + 1, tail) for place, tail in enumerate(tails) if tail]
         watcher.task = self.json
         return self.leave(watcher)
+
+
+def _has_any(feed: Feed, watcher: Watcher) -> bool:
+    return feed.window.has_any(watcher.watcher_id, pass_over=feed.is_given_up)
 
 
 def _next(body: Body, attempt: int) -> Attempt | None:

@@ -51,21 +51,21 @@ class Window:
         self._pieces[seq] = piece
         return True
 
-    def has_any(self, watcher_id: int) -> bool:
-        """Say whether a watcher can take something."""
-        return self._at(self.places[watcher_id]) in self._pieces
+    def has_any(self, watcher_id: int, *, pass_over: bool = False) -> bool:
+        """Say whether a watcher can take something; `pass_over`: what is missing is not waited for."""
+        return self._next(self.places[watcher_id], pass_over=pass_over) in self._pieces
 
     def has_up_to(self, watcher_id: int, seq: int) -> bool:
         """Say whether nothing that a watcher has not taken is missing before this piece."""
         return self._gap(self.places[watcher_id]) >= seq
 
-    def take(self, watcher_id: int) -> list[tuple[int, bytes]]:
-        """Return what a watcher has not taken of what is here without a gap."""
+    def take(self, watcher_id: int, *, pass_over: bool = False) -> list[tuple[int, bytes]]:
+        """Return what a watcher has not taken of what is here without a gap; `pass_over`: of all that is here."""
         found = []
-        place = self._at(self.places[watcher_id])
+        place = self._next(self.places[watcher_id], pass_over=pass_over)
         while place in self._pieces:
             found.append(self._pieces[place])
-            place = self._at(place + 1)
+            place = self._next(place + 1, pass_over=pass_over)
         self.places[watcher_id] = place
         self._forget_taken()
         return found
@@ -90,6 +90,12 @@ class Window:
         if place in self._pieces or place >= self._floor:
             return place
         return min((seq for seq in self._pieces if place < seq < self._floor), default=self._floor)
+
+    def _next(self, place: int, *, pass_over: bool) -> int:
+        place = self._at(place)
+        if not pass_over:
+            return place
+        return min((seq for seq in self._pieces if seq >= place), default=place)
 
     def _gap(self, place: int) -> int:
         place = self._at(place)

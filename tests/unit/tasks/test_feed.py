@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from mesh.core.ids import NodeId
-from mesh.tasks.feed import PATIENCE_S, PAUSE_S_MAX, QUIET_S_MAX, WORD_S, Feed
+from mesh.tasks.feed import (
+    OVER_PAUSE_S_MAX,
+    PATIENCE_S,
+    PAUSE_S_MAX,
+    QUIET_S_MAX,
+    WORD_S,
+    Feed,
+)
 from mesh.tasks.window import SIZE_MAX
 from mesh.wire.task_messages import Follow, Piece
 
@@ -172,3 +179,93 @@ def test_what_a_watcher_leaves_is_not_held_for_nobody() -> None:
     feed.window.leave(1)
     feed.check_invariants()
     assert [seq for seq in range(SIZE_MAX) if add(feed, seq)] == list(range(SIZE_MAX))
+
+
+def test_owner_of_what_is_over_is_asked_at_once_and_then_steadily() -> None:
+    feed = feed_of()
+    for now in (0.0, 0.25, 0.75, 1.75, 3.75):
+        assert feed.speak(now, SIZE_MAX) is not None
+    assert feed.due > 4.0
+    now, pauses = 4.0, []
+    feed.note_over(now)
+    for times in range(9):
+        assert feed.speak(now, SIZE_MAX) is not None
+        assert feed.times_in_vain == times
+        pauses.append(feed.due - now)
+        now = feed.due
+    assert pauses == [PATIENCE_S] + 8 * [OVER_PAUSE_S_MAX]
+    add(feed, 0, now=now)
+    assert feed.times_in_vain == 0
+
+
+def test_room_that_changes_makes_no_answer_of_silence() -> None:
+    feed = feed_of()
+    for times in range(9):
+        assert feed.speak(100.0 * times, SIZE_MAX - times % 2) is not None
+        assert feed.times_in_vain == times
+
+
+def test_piece_that_comes_again_long_after_it_was_asked_for_again_says_nothing() -> None:
+    feed = feed_of()
+    for now in (0.0, PATIENCE_S):
+        feed.speak(now, SIZE_MAX)
+    add(feed, 0, now=1.0)
+    add(feed, 0, now=PATIENCE_S + PAUSE_S_MAX + 0.1)
+    add(feed, 1, now=20.0)
+    feed.speak(21.0, SIZE_MAX)
+    assert feed.due == 21.0 + PATIENCE_S
+
+
+def test_owner_is_believed_that_says_twice_that_it_knows_nothing_of_what_is_over() -> None:
+    feed = feed_of()
+    for now in (0.0, 1.0, 2.0):
+        feed.speak(now, SIZE_MAX)
+        feed.note_unknown(now, 0.1)
+    assert not feed.is_given_up, "it may not have heard yet"
+    feed.note_over(3.0)
+    for now, is_given_up in ((3.0, False), (3.1, True)):
+        assert feed.speak(now, SIZE_MAX) is not None
+        feed.note_unknown(now, 0.1)
+        assert feed.is_given_up is is_given_up
+
+
+def test_piece_between_two_words_that_nothing_is_known_makes_the_first_a_late_one() -> None:
+    feed = feed_of()
+    feed.note_over(0.0)
+    for seq, now in enumerate((0.0, 1.0, 2.0)):
+        feed.speak(now, SIZE_MAX)
+        feed.note_unknown(now, 0.1)
+        add(feed, seq, now=now)
+    assert not feed.is_given_up
+
+
+def test_pieces_are_passed_over_in_order_by_who_expects_no_more() -> None:
+    feed = feed_of()
+    for seq in (5, 0, 2, 3):
+        add(feed, seq)
+    window = feed.window
+    assert text(window.take(1)) == "0 "
+    assert not window.has_any(1)
+    assert window.has_any(1, pass_over=True)
+    assert text(window.take(1, pass_over=True)) == "2 3 5 "
+    assert not window.has_any(1, pass_over=True)
+    feed.join(1.0, 2)
+    assert [add(feed, seq) for seq in (0, 1, 5)] == [True, True, True]
+    assert text(window.take(2)) == "0 1 "
+    assert not window.has_any(1, pass_over=True), "nothing twice, and nothing out of order"
+
+
+def test_word_of_an_owner_after_the_end_counts_for_who_joins_later_too() -> None:
+    feed = feed_of()
+    feed.note_over(1.0)
+    add(feed, 0, now=1.1)
+    feed.join(2.0, 2)
+    feed.note_over(2.0)
+    assert feed.was_heard_since_over
+
+
+def test_word_of_an_owner_before_the_end_says_nothing_of_it_afterwards() -> None:
+    feed = feed_of()
+    add(feed, 0)
+    feed.note_over(1.0)
+    assert not feed.was_heard_since_over

@@ -224,6 +224,7 @@ def test_what_is_pending_at_the_end_is_sent_before_it() -> None:
     for _ in range(5):
         owner.mark()
     assert owner.close() == []
+    assert owner.output.held_bytes == 5 * COST, "beyond the limit: nobody waits for room any more"
     steps = owner.hear(3)
     assert [one.seq for one in pieces(steps)] == [3, 4]
     assert ends(steps) == [FollowEnd("t", 1, 5, FollowReason.ENDED)]
@@ -284,6 +285,18 @@ def test_command_that_nobody_follows_goes_on_where_all_room_is_held_for_others()
     owner.mark(3)
     (piece,) = pieces(owner.hear(0, task_id="c"))
     assert (piece.first_seq, piece.seq) == (1, 1), "what was passed over is missed"
+
+
+def test_ended_output_of_which_nothing_is_left_is_known_no_more_but_to_who_has_it() -> None:
+    owner = Owner(replace(SMALL, output_total_bytes_max=4 * COST))
+    owner.begin("a", 1)
+    owner.hear(0, 1, task_id="a")
+    owner.begin("c", 3)
+    steps = [owner.mark(run_id) for run_id in (1, 1, 1, 1, 3)]
+    assert [reads(one) for one in steps] == [1] * 5
+    owner.close(3)
+    assert ends(owner.hear(0, task_id="c")) == [FollowEnd("c", 1, 0, FollowReason.UNKNOWN)]
+    assert ends(owner.hear(1, task_id="c")) == [FollowEnd("c", 1, 1, FollowReason.ENDED)]
 
 
 def test_output_is_kept_for_a_while_after_the_end_and_then_goes() -> None:
