@@ -113,7 +113,8 @@ class Offers:
         """Count the slot of another as asked for: the fittest of those called is expected to take the task."""
         assert entry.asked is not None
         self._unlist(key, entry.asked)
-        self._queue.expect(entry.asked, expected)
+        self._queue.slots.end(entry.asked)
+        self._queue.slots.ask(expected)
         entry.asked = expected
         self._offered.setdefault(expected, {})[key] = None
 
@@ -135,16 +136,14 @@ class Offers:
             # It has reserved a slot for this, and says how many it has beside: none is asked for any more.
             if not entry.is_claimed and entry.asked is not None:
                 entry.is_claimed = True
-                self._queue.end_asking(entry.asked)
+                self._queue.slots.end(entry.asked)
             is_noted = True if entry.had_more and not answer.free_slots else None
             self._queue.note_free(sender, answer.free_slots, is_noted=is_noted)
-            if is_called:
-                self.calling.handle_claim(now, key, sender)
-            return Heard.CLAIMS, []
+            return Heard.CLAIMS, self.calling.handle_answer(now, key, sender, decline)
         if decline is not Decline.TAKEN:
             self._queue.note_answer(entry.lane, sender, decline, answer.free_slots)
         if is_called:
-            return Heard.NOTHING, self.calling.handle_decline(now, key, sender, decline)
+            return Heard.NOTHING, self.calling.handle_answer(now, key, sender, decline)
         return Heard.DECLINED, []
 
     def hear_owner(self, entry: Entry, sender: NodeId, answer: OfferAnswer) -> None:

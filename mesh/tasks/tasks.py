@@ -282,8 +282,7 @@ class Tasks:
                 else:
                     todo.extend(self._on_event(now, output))
             if not taken and not todo:
-                todo.extend(self._steward.offer_ready(now))
-                todo.extend(self._contending.tell(now))
+                todo.extend([*self._steward.offer_ready(now), *self._contending.tell(now)])
                 if not todo and not self._book.ask_due(now):
                     claiming = self._claiming
                     self.used, self.free_slots = claiming.used, claiming.free_slots

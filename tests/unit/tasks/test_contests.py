@@ -209,19 +209,41 @@ def test_a_contest_lasts_no_longer_than_its_bound_whatever_bids_are_made() -> No
     assert under_way(world) == 0
 
 
-@pytest.mark.parametrize("decline", [Decline.TAKEN, Decline.OVER])
-def test_who_was_called_and_says_that_it_is_taken_ends_the_contest_for_a_while(
-    decline: Decline,
-) -> None:
+def test_who_was_called_and_says_that_it_is_over_ends_the_contest_for_a_while() -> None:
     world = contested(*ALL)
     called(world)
-    say(world, P, decline)
+    say(world, P, Decline.OVER)
     assert under_way(world) == 0
-    pause_s = CONFIG.taken_pause_s if decline is Decline.TAKEN else CONFIG.taken_pause_s_max
-    world.wait(pause_s - 0.01)
+    world.wait(CONFIG.taken_pause_s_max - 0.01)
     assert not world.offers
     world.wait(0.02)
     assert len(asked_alone(world)) == 1
+
+
+def test_who_was_called_and_says_that_it_is_taken_leaves_its_owner_a_moment_to_be_seen() -> None:
+    world = contested(*ALL)
+    called(world)
+    bid(world, S)
+    say(world, P, Decline.TAKEN)
+    assert under_way(world) == 1
+    win(world, S)
+    found = story(world)
+    assert (found.winner, found.bids, found.is_first_window) == (S, 1, True)
+
+
+def test_a_claim_is_waited_for_however_long_grants_take_and_patience_learns_of_it() -> None:
+    world, slow_s = contested(*ALL), 10 * CONFIG.grant_s
+    patience_s = world.steward._offers.calling.caller.patience_s
+    for _ in range(3):
+        called(world)
+        bid(world, S)
+        say(world, S, Decline.NONE)
+        world.wait(slow_s)
+        assert (under_way(world), world.offers) == (1, []), "nobody else is asked meanwhile"
+        win(world, S)
+        assert story(world).winner == S
+        assert world.steward._offers.calling.caller.patience_s > max(patience_s, slow_s)
+        world.hold("t", new(task_id="t"))
 
 
 @pytest.mark.parametrize("decline", Decline)
@@ -295,7 +317,7 @@ def test_no_more_contests_are_held_than_there_are_slots() -> None:
 
 
 def slot_of(world: Stewarded, node: NodeId) -> int | None:
-    return world.steward._queue._slots._free.get(node)
+    return world.steward._queue.slots._free.get(node)
 
 
 @pytest.mark.parametrize("winner", [P, Q])
