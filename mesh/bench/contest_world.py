@@ -29,7 +29,7 @@ from mesh.node.config import profile
 from mesh.node.node import Node
 from mesh.node.view import View
 from mesh.placement.live_view import Wants
-from mesh.queues.commands import SetQueue
+from mesh.queues.commands import SetQueue, ShowQueue
 from mesh.queues.settings import Strategy
 from mesh.sim.executions import OwnersChecker
 from mesh.sim.fleet import Fleet, FleetOptions
@@ -53,6 +53,7 @@ LOAD_MEAN_PCT: Final = 50.0
 WARM: Final = "warm"
 WARM_TASKS_MAX: Final = 60
 _SETTLE_S: Final = 3.0
+_ASK_PAUSE_S: Final = 0.01
 _GATHER_EVERY: Final = 10  # contests; a view shows fifty
 _SLICES: Final = 60
 _COARSE: Final = 20  # times as long as a fine slice
@@ -196,6 +197,11 @@ class ContestWorld:
         self._run_for(self._kind.warm_s)
         self._command(SetQueue(self._next_command(), QUEUE, Strategy.CONTEST), world.hosts[0])
         self._run_for(_SETTLE_S)
+        # In a mesh at work each has asked the voters for something before, and so knows who they are.
+        for host in world.hosts:
+            self._command(ShowQueue(self._next_command(), QUEUE), host)
+            self._run_for(_ASK_PAUSE_S)
+        self._run_for(_SETTLE_S)
         for number in range(WARM_TASKS_MAX):
             self._submit(f"{WARM}{number}")
             self._run_for(self._kind.gap_s)
@@ -276,7 +282,7 @@ class ContestWorld:
         self._commands += 1
         return self._commands
 
-    def _command(self, command: SetQueue | Submit, host: Host) -> None:
+    def _command(self, command: SetQueue | ShowQueue | Submit, host: Host) -> None:
         self.world.command(host, command)
 
     def _submit(self, task_id: str) -> _Submission:
