@@ -8,7 +8,6 @@
 
 Composition only. Every call that takes `now` returns what is to be done, in order: a `Commit` is to be made
 durable, and then told of by `committed`; nothing else waits for it, for what would have to is held back here.
-
 Built anew for each session of a node: its boot number never changes under it.
 """
 
