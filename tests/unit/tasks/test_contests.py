@@ -209,19 +209,31 @@ def test_a_contest_lasts_no_longer_than_its_bound_whatever_bids_are_made() -> No
     assert under_way(world) == 0
 
 
-@pytest.mark.parametrize("decline", [Decline.TAKEN, Decline.OVER])
-def test_who_was_called_and_says_that_it_is_taken_ends_the_contest_for_a_while(
-    decline: Decline,
-) -> None:
+def test_who_was_called_and_says_that_it_is_over_ends_the_contest_for_a_while() -> None:
     world = contested(*ALL)
     called(world)
-    say(world, P, decline)
+    say(world, P, Decline.OVER)
     assert under_way(world) == 0
-    pause_s = CONFIG.taken_pause_s if decline is Decline.TAKEN else CONFIG.taken_pause_s_max
-    world.wait(pause_s - 0.01)
+    world.wait(CONFIG.taken_pause_s_max - 0.01)
     assert not world.offers
     world.wait(0.02)
     assert len(asked_alone(world)) == 1
+
+
+def test_who_was_called_and_says_that_it_is_taken_leaves_it_to_the_others() -> None:
+    world = contested(*ALL)
+    called(world)
+    say(world, P, Decline.TAKEN)
+    assert under_way(world) == 1
+    for one in (Q, R, S):
+        say(world, one, Decline.TAKEN)
+    assert under_way(world) == 1, "the claim is to be seen here too, in a moment"
+    world.wait(2 * CONFIG.grant_s)
+    assert under_way(world) == 0
+    (home,) = asked_alone(world)
+    say(world, home, Decline.TAKEN)
+    world.wait(CONFIG.taken_pause_s - 0.01)
+    assert not world.offers
 
 
 @pytest.mark.parametrize("decline", Decline)
@@ -342,3 +354,26 @@ def test_calls_fit_into_what_is_read_however_far_members_are() -> None:
         assert 1 <= call.window_us <= WINDOW_US_MAX
         assert call.window_us <= CONFIG.contest_s_max / 4 * 1e6
     assert OWN not in {one.node_id for call in rounds.values() for one in call.called}
+
+
+@pytest.mark.parametrize("strategy", Strategy)
+@pytest.mark.parametrize("is_told_first", [True, False])
+def test_a_claim_takes_one_slot_whichever_word_of_it_comes_first(
+    strategy: Strategy, *, is_told_first: bool
+) -> None:
+    world = contested(P, Q, free=3)
+    win(world, P)
+    world.wait(0.01)
+    for one in (P, Q):
+        world.steward.handle_message(world.now, one, VitalsTold(3, 0))
+    world.strategies["default"] = strategy
+    world.calls.clear()
+    world.offers.clear()
+    world.hold("u", new(task_id="u"))
+    owner = world.offers[-1][0] if world.offers else P
+    told, claims = VitalsTold(2, 0), OfferAnswer("u", 1, Decline.NONE, 2)
+    for message in (told, claims) if is_told_first else (claims, told):
+        world.steward.handle_message(world.now, owner, message)
+    world.hold("u", claimed(new(task_id="u"), Owner(owner, 1)), node=owner)
+    world.steward.handle_message(world.now, owner, told)
+    assert slot_of(world, owner) == 2
