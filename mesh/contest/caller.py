@@ -109,6 +109,9 @@ class Contest:
     called: set[NodeId] = field(default_factory=set)
     """Who was called in any: the word of others is none here."""
 
+    claimed: set[NodeId] = field(default_factory=set)
+    """Who said that it claims: each is waited for once, however often it says so."""
+
     until: float = 0.0
     patience_s: float = 0.0
     """How long after a bid its grant is to be seen."""
@@ -205,10 +208,17 @@ class Caller:
         contest.story.said.append(said)
         self._wait(key, contest, now + contest.patience_s)
 
-    def handle_claim(self, now: float, key: bytes, sender: NodeId, claim_s: float) -> None:
-        """Take a called member's word that it claims: what became of that it will say, or the record, within `claim_s`."""
-        if self.was_called(key, sender):
-            self._wait(key, self._contests[key], now + claim_s)
+    def handle_claim(self, now: float, key: bytes, sender: NodeId, claim_s: float) -> bool:
+        """Take a called member's word that it claims: what became of that it will say, or the record, within `claim_s`.
+
+        Return whether that is news.
+        """
+        contest = self._contests.get(key)
+        if contest is None or sender not in contest.called or sender in contest.claimed:
+            return False
+        contest.claimed.add(sender)
+        self._wait(key, contest, now + claim_s)
+        return True
 
     def handle_taken(self, now: float, key: bytes, sender: NodeId) -> None:
         """Take a called member's word that somebody has the task: that is to be seen here too, in a moment."""

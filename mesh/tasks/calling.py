@@ -116,9 +116,9 @@ class Calling:
         """Take a bid."""
         self.caller.handle_bid(now, key, sender, bid)
 
-    def handle_claim(self, now: float, key: bytes, sender: NodeId) -> None:
-        """Take that a member claims: what became of that is waited for."""
-        self.caller.handle_claim(now, key, sender, self._claim_s)
+    def handle_claim(self, now: float, key: bytes, sender: NodeId) -> bool:
+        """Take that a member claims, and say whether that is news: what became of it is waited for."""
+        return self.caller.handle_claim(now, key, sender, self._claim_s)
 
     def handle_decline(
         self, now: float, key: bytes, sender: NodeId, decline: Decline

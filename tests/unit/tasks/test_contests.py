@@ -236,6 +236,17 @@ def test_who_was_called_and_says_that_it_is_taken_leaves_it_to_the_others() -> N
     assert not world.offers
 
 
+@pytest.mark.parametrize("nodes", [(P,), ALL])
+def test_a_claim_that_is_said_again_and_again_is_waited_for_once(nodes: tuple[NodeId, ...]) -> None:
+    world = contested(*nodes)
+    world.offers.clear()
+    for _ in range(20):
+        for one in nodes:
+            say(world, one, Decline.NONE)
+        world.wait(CONFIG.claim_timeout_s / 10)
+    assert world.offers
+
+
 @pytest.mark.parametrize("decline", Decline)
 def test_who_was_not_called_has_no_say(decline: Decline) -> None:
     world = contested(*ALL)
