@@ -131,6 +131,9 @@ class Caller:
         """Begin with none. Until a grant was seen, one may take `patience_s`."""
         self._contests: dict[bytes, Contest] = {}
         self._timers: Timers[bytes] = Timers()
+        self.next_deadline = self._timers.next_deadline
+        """Returns when `handle_timeout` has something, or None."""
+
         self._first_patience_s = patience_s
         self._grants: RoundTrip | None = None  # from a bid heard to its grant seen
         self.stories: deque[Story] = deque(maxlen=STORIES_MAX)
@@ -220,25 +223,22 @@ class Caller:
         self._wait(key, contest, now + claim_s)
         return True
 
-    def handle_taken(self, now: float, key: bytes, sender: NodeId) -> None:
-        """Take a called member's word that somebody has the task: that is to be seen here too, in a moment."""
-        contest = self._contests.get(key)
-        if contest is None or sender not in contest.open:
-            return
-        contest.open.discard(sender)
-        contest.story.said.append(Said(now - contest.story.at, sender, None, (), Decline.TAKEN))
-        self._wait(key, contest, now + contest.patience_s)
-
     def handle_decline(
         self, now: float, key: bytes, sender: NodeId, decline: Decline
     ) -> Step | None:
-        """Take that a member does not bid; once all of a round have said so, the next is called at once."""
+        """Take that a member does not bid; once all of a round have said so, the next is called at once.
+
+        By the word that somebody has the task that is to be seen here too, in a moment: so long nobody is called.
+        """
         contest = self._contests.get(key)
         if contest is None or sender not in contest.open:
             return None
         contest.open.discard(sender)
         said = Said(now - contest.story.at, sender, None, (), decline)
         contest.story.said.append(said)
+        if decline is Decline.TAKEN:
+            self._wait(key, contest, now + contest.patience_s)
+            return None
         return None if contest.open else self._call(now, key, contest)
 
     def handle_member_down(self, now: float, node_id: NodeId) -> list[Step]:
@@ -270,10 +270,6 @@ class Caller:
     def handle_timeout(self, now: float) -> list[Step]:
         """Call the next where nobody has taken a task in time."""
         return [self._call(now, key, self._contests[key]) for key in self._timers.take_due(now)]
-
-    def next_deadline(self) -> float | None:
-        """Return when `handle_timeout` has something, or None."""
-        return self._timers.next_deadline()
 
     def check_invariants(self) -> None:
         """Raise AssertionError if a contest would never be looked at again."""

@@ -124,9 +124,6 @@ class Calling:
         self, now: float, key: bytes, sender: NodeId, decline: Decline
     ) -> list[Step]:
         """Take that a member does not bid."""
-        if decline is Decline.TAKEN:
-            self.caller.handle_taken(now, key, sender)
-            return []
         move = self.caller.handle_decline(now, key, sender, decline)
         return self._carry_out([] if move is None else [move])
 
