@@ -109,6 +109,9 @@ class Contest:
     called: set[NodeId] = field(default_factory=set)
     """Who was called in any: the word of others is none here."""
 
+    claimed: set[NodeId] = field(default_factory=set)
+    """Who said that it claims: each is waited for once, however often it says so."""
+
     until: float = 0.0
     patience_s: float = 0.0
     """How long after a bid its grant is to be seen."""
@@ -128,6 +131,9 @@ class Caller:
         """Begin with none. Until a grant was seen, one may take `patience_s`."""
         self._contests: dict[bytes, Contest] = {}
         self._timers: Timers[bytes] = Timers()
+        self.next_deadline = self._timers.next_deadline
+        """Returns when `handle_timeout` has something, or None."""
+
         self._first_patience_s = patience_s
         self._grants: RoundTrip | None = None  # from a bid heard to its grant seen
         self.stories: deque[Story] = deque(maxlen=STORIES_MAX)
@@ -205,24 +211,31 @@ class Caller:
         contest.story.said.append(said)
         self._wait(key, contest, now + contest.patience_s)
 
-    def handle_answer(
-        self, now: float, key: bytes, sender: NodeId, decline: Decline, claim_s: float
-    ) -> Step | None:
-        """Take what a called member answers; once all of a round have declined, the next is called at once.
+    def handle_claim(self, now: float, key: bytes, sender: NodeId, claim_s: float) -> bool:
+        """Take a called member's word that it claims: what became of that it will say, or the record, within `claim_s`.
 
-        It claims (`NONE`): what becomes of that it will say, or the record, within `claim_s`. Somebody has the task
-        (`TAKEN`): that is to be seen here too, in a moment. Any other: it does not bid.
+        Return whether that is news.
         """
         contest = self._contests.get(key)
-        if contest is None or sender not in contest.called:
-            return None
-        if decline is Decline.NONE:
-            self._wait(key, contest, now + claim_s)
-            return None
-        if sender not in contest.open:
+        if contest is None or sender not in contest.called or sender in contest.claimed:
+            return False
+        contest.claimed.add(sender)
+        self._wait(key, contest, now + claim_s)
+        return True
+
+    def handle_decline(
+        self, now: float, key: bytes, sender: NodeId, decline: Decline
+    ) -> Step | None:
+        """Take that a member does not bid; once all of a round have said so, the next is called at once.
+
+        By the word that somebody has the task that is to be seen here too, in a moment: so long nobody is called.
+        """
+        contest = self._contests.get(key)
+        if contest is None or sender not in contest.open:
             return None
         contest.open.discard(sender)
-        self._note_decline(now, contest, sender, decline)
+        said = Said(now - contest.story.at, sender, None, (), decline)
+        contest.story.said.append(said)
         if decline is Decline.TAKEN:
             self._wait(key, contest, now + contest.patience_s)
             return None
@@ -232,11 +245,9 @@ class Caller:
         """Take that a member seems gone: it will not bid. O(contests)."""
         steps = []
         for key in [key for key, one in self._contests.items() if node_id in one.open]:
-            contest = self._contests[key]
-            contest.open.discard(node_id)
-            self._note_decline(now, contest, node_id, GONE)
-            if not contest.open:
-                steps.append(self._call(now, key, contest))
+            step = self.handle_decline(now, key, node_id, GONE)
+            if step is not None:
+                steps.append(step)
         return steps
 
     def close(self, now: float, key: bytes, winner: NodeId | None) -> Story | None:
@@ -260,20 +271,11 @@ class Caller:
         """Call the next where nobody has taken a task in time."""
         return [self._call(now, key, self._contests[key]) for key in self._timers.take_due(now)]
 
-    def next_deadline(self) -> float | None:
-        """Return when `handle_timeout` has something, or None."""
-        return self._timers.next_deadline()
-
     def check_invariants(self) -> None:
         """Raise AssertionError if a contest would never be looked at again."""
         assert set(self._contests) == set(self._timers)
 
     # Inside.
-
-    def _note_decline(
-        self, now: float, contest: Contest, node_id: NodeId, decline: Decline
-    ) -> None:
-        contest.story.said.append(Said(now - contest.story.at, node_id, None, (), decline))
 
     def _wait(self, key: bytes, contest: Contest, until: float) -> None:
         contest.until = max(contest.until, until)

@@ -86,7 +86,8 @@ def test_what_a_liar_settles_delays_the_task_by_a_contest_and_no_longer() -> Non
 
     crew.loses = lies
     crew.submit("t", own=B)
-    crew.wait(2 * CONFIG.grant_s + CONFIG.offer_timeout_s + 0.1)
+    # Then one is asked alone: Q, which says nothing to that, or P; and who says nothing is passed over.
+    crew.wait(2 * CONFIG.grant_s + 2 * (CONFIG.offer_timeout_s + 1.5 * CONFIG.offer_retry_s))
     assert len(crew.nodes[P].starts()) == 1
 
 
