@@ -37,8 +37,8 @@ SEATED_S = 40.0
 """By then three of them vote, and have stood still for a while."""
 
 RATIO_MAX = 1.15
-GREEDY_MAX = 1.03
-"""A slot waits for its next task for about 22 ms: verdict, word of the slot, offer, promise, grant. That is 1 to 2 % of a mean task."""
+GREEDY_MAX = 1.05
+"""A slot waits for its next task for about 22 ms: verdict, word of the slot, offer, promise, grant. That is 1 to 3 % of a mean task."""
 
 
 @dataclass(frozen=True, slots=True)
