@@ -76,6 +76,7 @@ class ReadyQueue:
         self._slots = FreeSlots(view)
         self._choosing = Choosing(view, self._slots, own_id)
         self.able = self._choosing.able
+        self.expect, self.end_asking = self._slots.expect, self._slots.end
         self.waits_for = self._choosing.waits_for
         self._offers = 0
         self._last = 0  # task that came in
@@ -184,15 +185,6 @@ class ReadyQueue:
                 lane.turn += 1
                 found.append(self._ask(lane, task, able[(lane.turn - 1) % len(able)]))
         return found
-
-    def expect(self, before: NodeId, node_id: NodeId) -> None:
-        """Count a slot of another member as asked for."""
-        self._slots.end(before)
-        self._slots.ask(node_id)
-
-    def end_asking(self, node_id: NodeId) -> None:
-        """Count no slot of a member as asked for any more: it has said itself how many it has, without that one."""
-        self._slots.end(node_id)
 
     def end_offer(
         self, lane: Lane, node_id: NodeId, *, is_claimed: bool = False, is_told: bool = False
