@@ -72,6 +72,11 @@ class FreeSlots:
         self._asking[node_id] = self._asking.get(node_id, 0) + 1
         self._move(node_id)
 
+    def expect(self, before: NodeId, node_id: NodeId) -> None:
+        """Count a slot of another member as asked for."""
+        self.end(before)
+        self.ask(node_id)
+
     def end(self, node_id: NodeId) -> None:
         """Count it as asked for one slot less."""
         self._asking[node_id] -= 1

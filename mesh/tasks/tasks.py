@@ -358,15 +358,13 @@ class Tasks:
     def _load_pct(self) -> int:
         return self.load_pct()
 
-    def _new_steward(
-        self, rng: random.Random, unix_offset_s: float, config: TasksConfig
-    ) -> Steward:
+    def _new_steward(self, rng: random.Random, offset_s: float, config: TasksConfig) -> Steward:
         return Steward(
             own_id=self._own_id,
             desk=self._desk,
             view=self._view,
             rng=rng,
-            unix_offset_s=unix_offset_s,
+            unix_offset_s=offset_s,
             config=config,
             calling=self.calling,
             strategy_of=self._book.strategy_of,

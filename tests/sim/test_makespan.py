@@ -30,15 +30,15 @@ from mesh.sim.world import World
 from mesh.tasks.commands import New, SubmitMany
 from mesh.wire.work_messages import Spec
 
-SLOTS = (8, 3, *[1] * 18)
+SLOTS = (8, 2, *[1] * 18)
 SHORTEST_S, LONGEST_S = 0.05, 5.0
-STRATEGIES = (Strategy.RENDEZVOUS, Strategy.PULL, Strategy.CONTEST)
-SEATED_S = 75.0
-"""By then all of them vote, and have stood still for a while."""
+STRATEGIES = (Strategy.PULL, Strategy.RENDEZVOUS, Strategy.CONTEST)
+SEATED_S = 40.0
+"""By then three of them vote, and have stood still for a while."""
 
 RATIO_MAX = 1.15
-GREEDY_MAX = 1.03
-"""A slot waits for its next task for about 22 ms: verdict, word of the slot, offer, promise, grant. That is 1 to 2 % of a mean task."""
+GREEDY_MAX = 1.05
+"""A slot waits for its next task for about 22 ms: verdict, word of the slot, offer, promise, grant. That is 1 to 3 % of a mean task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def _check(seed: int, durations: list[float]) -> None:
 def test_uneven_tasks_on_uneven_nodes_end_soon_after_the_best_schedule_would() -> None:
     """The durations are spread evenly here: so few tasks leave little to the last of them."""
     rng = Random(1)
-    _check(1, [rng.uniform(SHORTEST_S, LONGEST_S) for _ in range(300)])
+    _check(1, [rng.uniform(SHORTEST_S, LONGEST_S) for _ in range(260)])
 
 
 @pytest.mark.sweep
