@@ -78,7 +78,6 @@ class ReadyQueue:
 
         self._choosing = Choosing(view, self.slots, own_id)
         self.able = self._choosing.able
-        self.expect, self.end_asking = self.slots.expect, self.slots.end
         self.waits_for = self._choosing.waits_for
         self._offers = 0
         self._last = 0  # task that came in
