@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -29,7 +29,7 @@ from mesh.node.config import profile
 from mesh.node.node import Node
 from mesh.node.view import View
 from mesh.placement.live_view import Wants
-from mesh.queues.commands import SetQueue
+from mesh.queues.commands import SetQueue, ShowQueue
 from mesh.queues.settings import Strategy
 from mesh.sim.executions import OwnersChecker
 from mesh.sim.fleet import Fleet, FleetOptions
@@ -53,6 +53,7 @@ LOAD_MEAN_PCT: Final = 50.0
 WARM: Final = "warm"
 WARM_TASKS_MAX: Final = 60
 _SETTLE_S: Final = 3.0
+_ASK_PAUSE_S: Final = 0.01
 _GATHER_EVERY: Final = 10  # contests; a view shows fifty
 _SLICES: Final = 60
 _COARSE: Final = 20  # times as long as a fine slice
@@ -142,23 +143,30 @@ Story: TypeAlias = dict[str, Any]
 """A contest as its caller's view tells it."""
 
 
-@dataclass(slots=True)
-class _Submission:
-    """A task, and the vitals of all members since it was submitted, wherever they changed."""
+class Timeline:
+    """The vitals of all members in true time: of each, what they were from when to when. O(changes)."""
 
-    at_s: float
-    times: list[float] = field(default_factory=list)
-    vitals: list[tuple[Vitals, ...]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._times: list[list[float]] = []
+        self._vitals: list[list[Vitals]] = []
 
-    def note(self, now_s: float, vitals: tuple[Vitals, ...]) -> None:
+    def note(self, now_s: float, vitals: list[Vitals]) -> None:
         """Take what they are now."""
-        if not self.vitals or self.vitals[-1] != vitals:
-            self.times.append(now_s)
-            self.vitals.append(vitals)
+        for member, found in enumerate(vitals):
+            if member == len(self._times):
+                self._times.append([])
+                self._vitals.append([])
+            known = self._vitals[member]
+            if not known or known[-1] != found:
+                self._times[member].append(now_s)
+                known.append(found)
 
-    def vitals_at(self, at_s: float) -> tuple[Vitals, ...]:
-        """Return what they were."""
-        return self.vitals[max(0, bisect_right(self.times, at_s) - 1)]
+    def at(self, at_s: float) -> list[Vitals]:
+        """Return what they were; before the first note, what they were then."""
+        return [
+            known[max(0, bisect_right(times, at_s) - 1)]
+            for times, known in zip(self._times, self._vitals, strict=True)
+        ]
 
 
 class ContestWorld:
@@ -176,7 +184,8 @@ class ContestWorld:
         self.world.runs.watchers.append(self._see)
         self._loads: list[float] = []
         self._commands = 0
-        self._tasks: dict[str, _Submission] = {}
+        self._tasks: dict[str, float] = {}  # when each was submitted
+        self._timeline = Timeline()
         self._starts: dict[tuple[str, int], _Start] = {}
         self._stories: dict[tuple[str, int], dict[_Held, Story]] = {}
 
@@ -196,6 +205,11 @@ class ContestWorld:
         self._run_for(self._kind.warm_s)
         self._command(SetQueue(self._next_command(), QUEUE, Strategy.CONTEST), world.hosts[0])
         self._run_for(_SETTLE_S)
+        # In a mesh at work each has asked the voters for something before, and so knows who they are.
+        for host in world.hosts:
+            self._command(ShowQueue(self._next_command(), QUEUE), host)
+            self._run_for(_ASK_PAUSE_S)
+        self._run_for(_SETTLE_S)
         for number in range(WARM_TASKS_MAX):
             self._submit(f"{WARM}{number}")
             self._run_for(self._kind.gap_s)
@@ -213,13 +227,13 @@ class ContestWorld:
     def hold(self, count: int) -> Iterator[int]:
         """Let so many tasks come, one after the other; yield after each how many there were."""
         for number in range(1, count + 1):
-            task = self._submit(f"t{number}")
+            at_s = self._submit(f"t{number}")
             slice_s = self._kind.delay_s / 4
             for _ in range(_SLICES):
-                task.note(self.world.loop.now_s, self._vitals())
+                self._timeline.note(self.world.loop.now_s, self._vitals())
                 self.world.run_for(slice_s)
-            while self.world.loop.now_s < task.at_s + self._kind.gap_s:
-                task.note(self.world.loop.now_s, self._vitals())
+            while self.world.loop.now_s < at_s + self._kind.gap_s:
+                self._timeline.note(self.world.loop.now_s, self._vitals())
                 self.world.run_for(_COARSE * slice_s)
             if number % _GATHER_EVERY == 0:
                 self._gather()
@@ -236,8 +250,8 @@ class ContestWorld:
     def starts_s(self) -> list[float]:
         """Return how long each task took from its submission to its process, in seconds."""
         return [
-            self._starts[task_id, 1].at_s - task.at_s
-            for task_id, task in self._tasks.items()
+            self._starts[task_id, 1].at_s - at_s
+            for task_id, at_s in self._tasks.items()
             if (task_id, 1) in self._starts and not task_id.startswith(WARM)
         ]
 
@@ -276,25 +290,26 @@ class ContestWorld:
         self._commands += 1
         return self._commands
 
-    def _command(self, command: SetQueue | Submit, host: Host) -> None:
+    def _command(self, command: SetQueue | ShowQueue | Submit, host: Host) -> None:
         self.world.command(host, command)
 
-    def _submit(self, task_id: str) -> _Submission:
+    def _submit(self, task_id: str) -> float:
+        """Submit a task at a random member; return when."""
         self.world.events.clear()
         self.world.answers.clear()
-        task = self._tasks[task_id] = _Submission(self.world.loop.now_s)
+        at_s = self._tasks[task_id] = self.world.loop.now_s
         spec = Spec(task_id=task_id, argv=("work",), queue=QUEUE)
         self._command(Submit(self._next_command(), New(spec)), self._rng.choice(self.world.hosts))
-        return task
+        return at_s
 
-    def _vitals(self) -> tuple[Vitals, ...]:
+    def _vitals(self) -> list[Vitals]:
         """Return what each member knows of itself just now."""
         found = []
         for host in self.world.hosts:
             assert isinstance(host.node, Node)
             vitals = host.node.identity.vitals
             found.append((vitals.free_slots, vitals.load_pct))
-        return tuple(found)
+        return found
 
     def _view(self, host: Host) -> View:
         assert host.node is not None
@@ -320,7 +335,7 @@ class ContestWorld:
 
         What began after it are a voter's that had not heard of the grant: it finds the task taken.
         """
-        task, start = self._tasks[task_id], self._starts.get((task_id, attempt))
+        start = self._starts.get((task_id, attempt))
         parts = sorted((self._true_s(host, at), host) for host, at in told)
         granted_s = inf if start is None else start.at_s
         bidders = {
@@ -334,7 +349,7 @@ class ContestWorld:
             task_id=task_id,
             caller=caller,
             called=tuple(self._host(one["member"]).index for one in story["called"]),
-            scores=self._scores(task_id, task.vitals_at(called_s)),
+            scores=self._scores(task_id, self._timeline.at(called_s)),
             bids=len(bidders),
             rounds=story["rounds"],
             is_first_window=story["first_window"],
@@ -349,7 +364,7 @@ class ContestWorld:
         assert host.node is not None
         return host.clock.true_time(unix_s - host.node.config.unix_offset_s)
 
-    def _scores(self, task_id: str, vitals: tuple[Vitals, ...]) -> Scores:
+    def _scores(self, task_id: str, vitals: list[Vitals]) -> Scores:
         """Return what each member would have made of itself."""
         wants, scores = Wants(key=task_id), []
         for host, (free_slots, load_pct) in zip(self.world.hosts, vitals, strict=True):

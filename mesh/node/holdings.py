@@ -89,6 +89,8 @@ class Holdings:
         self._due: float | None = None  # when the tasks have something due, while `_is_due_known`
         self._is_due_known = False
         self._has_noted = False
+        self.is_listened_to = False
+        """Whether some voter wants to be told of this node's slots and load, whenever they change."""
 
     def _build(self, now: float) -> None:
         """Build the machines of what was kept."""

@@ -111,7 +111,9 @@ class Node(Machines):
             self.identity.vitals = Vitals(self.identity.vitals.free_slots, command.load_pct)
             self._busy_pct = command.load_pct if command.busy_pct is None else command.busy_pct
             # Whoever wants to hear of it is told at once: to them silence means that nothing has changed.
-            return self._settle(now, self._work.tell_load(now)) if self._work.is_listened_to else []
+            if not self._work.is_listened_to:
+                return []
+            return self._settle(now, self._work.handle_messages(now, self.identity.node_id, ()))
         if isinstance(command, SetRoom):
             self._work.set_room(has_room=command.has_room, lacks=command.lacks)
             return []

@@ -115,7 +115,7 @@ class Work(Holdings):
     def handle_messages(
         self, now: float, sender: NodeId, messages: Iterable[object]
     ) -> list[Outgoing]:
-        """Take messages of `MESSAGES` that came together from a member."""
+        """Take messages of `MESSAGES` that came together from a member; none: look at what else has changed."""
         if self._lacks is not None:
             messages, asked = [], messages
             for message in asked:
@@ -158,15 +158,6 @@ class Work(Holdings):
         steps = self._tasks.end(now, node_id, boot)
         return self._deliver(now, steps) if self._tasks.heeds_members else []
 
-    @property
-    def is_listened_to(self) -> bool:
-        """Say whether some voter wants to be told of this node's slots and load."""
-        return self._tasks.is_listened_to
-
-    def tell_load(self, now: float) -> list[Outgoing]:
-        """Take that this host's load was read anew: tell whoever wants to hear of it."""
-        return self._deliver(now, self._tasks.handle_message(now, self._config.node_id))
-
     def drain(self, now: float, until: float) -> list[Outgoing]:
         """Take no more work; what runs may go on until then, is stopped after that, and released for others to run.
 
@@ -196,6 +187,7 @@ class Work(Holdings):
     def _deliver(self, now: float, steps: list[Step]) -> list[Outgoing]:
         """Let the tasks hear of a later roster, and turn all that leaves into what the node sends and does."""
         self._now, self._is_due_known = max(self._now, now), False
+        self.is_listened_to = self._tasks.is_listened_to
         while self._desk.roster is not self._roster:
             self._roster = self._desk.roster
             assert self._roster is not None

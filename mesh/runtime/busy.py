@@ -52,11 +52,15 @@ class Processors:
             lines = self._stat.read_bytes().splitlines()
             mine = {b"cpu%d" % number for number in os.sched_getaffinity(0)}
             rows = [line.split() for line in lines if line.startswith(b"cpu")]
-            ticks = [
-                [int(word) for word in row[1 : 1 + _COUNTED]] for row in rows if row[0] in mine
-            ]
-            idle = sum(row[place] for row in ticks for place in _IDLE)
+            ticks = {
+                row[0]: [int(word) for word in row[1 : 1 + _COUNTED]]
+                for row in rows
+                if row[0] in mine
+            }
+            idle = sum(row[place] for row in ticks.values() for place in _IDLE)
         except (OSError, ValueError, IndexError, AttributeError):
             return None  # another system, or one that hides this
-        total = sum(map(sum, ticks))
+        if ticks.keys() != self._mine:  # what others have counted says nothing of these
+            self._mine, self._before = frozenset(ticks), None
+        total = sum(map(sum, ticks.values()))
         return (total - idle, total) if total else None

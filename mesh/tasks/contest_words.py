@@ -50,8 +50,8 @@ def contest_evidence(contest: Contest) -> list[str]:
     spoke.add(contest["winner"])  # whose bid may have been lost on the way here
     silent = [one["member"] for one in contest["called"] if one["member"] not in spoke]
     if silent and bids:
-        why = "as members do that hear a fitter one first, or were not heard"
-        lines.append(f"{_listed(silent)} said nothing here, {why}")
+        why = "a fitter one was heard first, or its word was lost"
+        lines.append(f"{_listed(silent)} said nothing: {why}")
     return [*lines, _end(contest)]
 
 

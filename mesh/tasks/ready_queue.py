@@ -73,8 +73,10 @@ class ReadyQueue:
         self._lanes: dict[LaneKey, Lane] = {}
         self._queues: dict[str, list[Lane]] = {}
         self._turns: Chain[Lane] = Chain()  # lanes that may find somebody, next one first
-        self._slots = FreeSlots(view)
-        self._choosing = Choosing(view, self._slots, own_id)
+        self.slots = FreeSlots(view)
+        """What is known of every member's slots, and how many of them are asked for."""
+
+        self._choosing = Choosing(view, self.slots, own_id)
         self.able = self._choosing.able
         self.waits_for = self._choosing.waits_for
         self._offers = 0
@@ -136,8 +138,8 @@ class ReadyQueue:
             node_id = member.node_id
             if lane is not None and not self._choosing.has_room(lane, member):
                 continue  # it has declined the like of this
-            if self._slots.unasked(member) > 0:
-                self._slots.take(node_id)
+            if self.slots.unasked(member) > 0:
+                self.slots.take(node_id)
                 return member
         return None
 
@@ -185,15 +187,6 @@ class ReadyQueue:
                 found.append(self._ask(lane, task, able[(lane.turn - 1) % len(able)]))
         return found
 
-    def expect(self, before: NodeId, node_id: NodeId) -> None:
-        """Count a slot of another member as asked for."""
-        self._slots.end(before)
-        self._slots.ask(node_id)
-
-    def end_asking(self, node_id: NodeId) -> None:
-        """Count no slot of a member as asked for any more: it has said itself how many it has, without that one."""
-        self._slots.end(node_id)
-
     def end_offer(
         self, lane: Lane, node_id: NodeId, *, is_claimed: bool = False, is_told: bool = False
     ) -> None:
@@ -205,8 +198,8 @@ class ReadyQueue:
         self._offers -= 1
         if not is_told:
             if is_claimed:
-                self._slots.take(node_id)
-            self._slots.end(node_id)
+                self.slots.take(node_id)
+            self.slots.end(node_id)
         self._wake(node_id)
 
     # What is heard of members.
@@ -216,7 +209,7 @@ class ReadyQueue:
 
         `is_noted`: whether the member will tell us of its next free slot (None: as before).
         """
-        self._slots.hear(node_id, free_slots, is_news=True, is_noted=is_noted)
+        self.slots.hear(node_id, free_slots, is_news=True, is_noted=is_noted)
         self._wake(node_id)
 
     def note_vitals(self, node_id: NodeId) -> None:
@@ -237,12 +230,12 @@ class ReadyQueue:
         if decline is Decline.UNFIT and member is not None:
             lane.unfit[node_id] = member.meta
         else:
-            lane.busy[node_id] = self._slots.news(node_id)
-        self._slots.hear(node_id, free_slots, is_news=False, is_noted=decline is Decline.BUSY)
+            lane.busy[node_id] = self.slots.news(node_id)
+        self.slots.hear(node_id, free_slots, is_news=False, is_noted=decline is Decline.BUSY)
 
     def drop_member(self, now: float, node_id: NodeId) -> None:
         """Forget what is known of a member that is gone; see to what it would have seen to first. O(lanes)."""
-        self._slots.forget(node_id)
+        self.slots.forget(node_id)
         for key, lane in self._lanes.items():
             lane.busy.pop(node_id, None)
             lane.unfit.pop(node_id, None)
@@ -257,7 +250,7 @@ class ReadyQueue:
         """Raise AssertionError if a lane or a count is out of step with how many tasks it has, and wait. O(tasks)."""
         assert sizes == {key: lane.tasks for key, lane in self._lanes.items()}
         assert self._offers == sum(lane.asked for lane in self._lanes.values())
-        self._slots.check_invariants(self._offers)
+        self.slots.check_invariants(self._offers)
         assert sum(map(len, self._queues.values())) == len(self._lanes)
         turns = list(self._turns)
         assert len(turns) == len(self._turns) == sum(one.is_chained for one in self._lanes.values())
@@ -299,13 +292,13 @@ class ReadyQueue:
         lane.waiting.remove(task)
         lane.asked += 1
         self._offers += 1
-        self._slots.ask(member.node_id)
+        self.slots.ask(member.node_id)
         return task.key, member
 
     def _wake(self, node_id: NodeId) -> None:
         """Give lanes a turn that may use this member. O(lanes)."""
         member = self._view.get(node_id)
-        if member is None or self._slots.room(member) <= 0:
+        if member is None or self.slots.room(member) <= 0:
             return
         for lane in self._lanes.values():
             if lane.waiting and not lane.is_chained and fits(member, lane.key.wants):

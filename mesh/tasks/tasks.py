@@ -8,7 +8,6 @@
 
 Composition only. Every call that takes `now` returns what is to be done, in order: a `Commit` is to be made
 durable, and then told of by `committed`; nothing else waits for it, for what would have to is held back here.
-
 Built anew for each session of a node: its boot number never changes under it.
 """
 
@@ -282,8 +281,7 @@ class Tasks:
                 else:
                     todo.extend(self._on_event(now, output))
             if not taken and not todo:
-                todo.extend(self._steward.offer_ready(now))
-                todo.extend(self._contending.tell(now))
+                todo.extend([*self._steward.offer_ready(now), *self._contending.tell(now)])
                 if not todo and not self._book.ask_due(now):
                     claiming = self._claiming
                     self.used, self.free_slots = claiming.used, claiming.free_slots

@@ -19,7 +19,7 @@ from mesh.bench.contest_results import (
     mesh_result,
     plain_result,
 )
-from mesh.bench.contest_world import NETWORKS, Contested, Setting
+from mesh.bench.contest_world import NETWORKS, Contested, Setting, Timeline
 from mesh.bench.plain_contest import Outcome
 from mesh.bench.progress import Lines
 from mesh.cli import bench_contest
@@ -73,6 +73,19 @@ def test_the_fittest_is_in_the_highest_bucket_of_all_or_of_some() -> None:
     assert is_fittest(SCORES, 2, among=(2, 3))
     assert not is_fittest(SCORES, 3), "it could not take anything"
     assert not is_fittest(SCORES, None)
+
+
+def test_the_oracle_knows_the_vitals_of_each_moment_however_late_a_call_was() -> None:
+    timeline = Timeline()
+    for at_s, vitals in (
+        (1.0, [(2, 10), (1, 50)]),
+        (2.0, [(1, 10), (1, 50)]),
+        (9.0, [(2, 10), (1, 60)]),
+    ):
+        timeline.note(at_s, vitals)
+    assert timeline.at(0.5) == timeline.at(1.0) == timeline.at(1.9) == [(2, 10), (1, 50)]
+    assert timeline.at(2.0) == timeline.at(8.9) == [(1, 10), (1, 50)]
+    assert timeline.at(99.0) == [(2, 10), (1, 60)]
 
 
 def test_results_count_what_was_granted() -> None:

@@ -214,6 +214,7 @@ def contest(**changes: object) -> dict[str, Any]:
         "window_ms": 2.0,
         "rounds": 1,
         "first_window": True,
+        "under_way": False,
         "called": [
             {"member": "n1", "expected": 0.92},
             {"member": "n2", "expected": 0.8},
@@ -243,7 +244,7 @@ def test_a_contest_stands_before_the_attempt_that_came_of_it() -> None:
         "v1 called for attempt 1: n1 (0.92), n2 (0.80), n3 (0.50)",
         "n1 declined after 0.4 ms: no slot was free any more",
         "n2 bid 0.81 after 1.5 ms (idle processors 0.75, free slots 1.00)",
-        "n3 kept silent, as a fitter one had spoken: n2",
+        "n3 said nothing: a fitter one was heard first, or its word was lost",
         "granted to n2, seen 5.2 ms after the call",
     ):
         assert words in called
@@ -257,4 +258,10 @@ def test_a_contest_that_nobody_won_is_told_for_a_task_that_waits() -> None:
     assert "silent" not in called
     late = contest(rounds=2, first_window=False)
     (called,) = [line for line in story(task(contests=[late]), NOW) if "called" in line]
-    assert "in round 2" in called
+    assert "after 2 rounds of calls" in called
+    going_on = contest(winner=None, after_ms=None, under_way=True)
+    (called,) = [line for line in story(task(contests=[going_on]), NOW) if "called" in line]
+    assert "it is under way" in called
+    unheard = contest(said=[], winner="n3")
+    (called,) = [line for line in story(task(contests=[unheard]), NOW) if "called" in line]
+    assert "n3 said nothing" not in called, "whose bid was lost has spoken all the same"

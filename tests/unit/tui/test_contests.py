@@ -231,7 +231,7 @@ def test_enter_opens_the_page_with_every_score_in_words() -> None:
         "n1 called for attempt 1: n1 (0.92), n2 (0.80), n3 (0.50)",
         "· n1 declined after 0.4 ms: no slot was free any more",
         "· n2 bid 0.81 after 1.5 ms (idle processors 0.75, free slots 1.00)",
-        "· n3 kept silent, as a fitter one had spoken: n2",
+        "· n3 said nothing: a fitter one was heard first, or its word was lost",
         "· granted to n2, seen 5.3 ms after the call",
         "n1      ▮▮▮▮▮▮▮▮▮▯ 0.92  declined: busy   after 0.40ms",
         "n2      ▮▮▮▮▮▮▮▮▯▯ 0.80  ▮▮▮▮▮▮▮▮▯▯ 0.81  after 1.5ms",
