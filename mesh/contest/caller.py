@@ -109,9 +109,6 @@ class Contest:
     called: set[NodeId] = field(default_factory=set)
     """Who was called in any: the word of others is none here."""
 
-    claimed: set[NodeId] = field(default_factory=set)
-    """Who said that it claims: each is waited for once, however often it says so."""
-
     until: float = 0.0
     patience_s: float = 0.0
     """How long after a bid its grant is to be seen."""
@@ -211,31 +208,24 @@ class Caller:
         contest.story.said.append(said)
         self._wait(key, contest, now + contest.patience_s)
 
-    def handle_claim(self, now: float, key: bytes, sender: NodeId, claim_s: float) -> bool:
-        """Take a called member's word that it claims: what became of that it will say, or the record, within `claim_s`.
-
-        Return whether that is news.
-        """
-        contest = self._contests.get(key)
-        if contest is None or sender not in contest.called or sender in contest.claimed:
-            return False
-        contest.claimed.add(sender)
-        self._wait(key, contest, now + claim_s)
-        return True
-
-    def handle_decline(
-        self, now: float, key: bytes, sender: NodeId, decline: Decline
+    def handle_answer(
+        self, now: float, key: bytes, sender: NodeId, decline: Decline, claim_s: float
     ) -> Step | None:
-        """Take that a member does not bid; once all of a round have said so, the next is called at once.
+        """Take what a called member answers; once all of a round have declined, the next is called at once.
 
-        By the word that somebody has the task that is to be seen here too, in a moment: so long nobody is called.
+        It claims (`NONE`): what becomes of that it will say, or the record, within `claim_s`. Somebody has the task
+        (`TAKEN`): that is to be seen here too, in a moment. Any other: it does not bid.
         """
         contest = self._contests.get(key)
-        if contest is None or sender not in contest.open:
+        if contest is None or sender not in contest.called:
+            return None
+        if decline is Decline.NONE:
+            self._wait(key, contest, now + claim_s)
+            return None
+        if sender not in contest.open:
             return None
         contest.open.discard(sender)
-        said = Said(now - contest.story.at, sender, None, (), decline)
-        contest.story.said.append(said)
+        self._note_decline(now, contest, sender, decline)
         if decline is Decline.TAKEN:
             self._wait(key, contest, now + contest.patience_s)
             return None
@@ -245,9 +235,11 @@ class Caller:
         """Take that a member seems gone: it will not bid. O(contests)."""
         steps = []
         for key in [key for key, one in self._contests.items() if node_id in one.open]:
-            step = self.handle_decline(now, key, node_id, GONE)
-            if step is not None:
-                steps.append(step)
+            contest = self._contests[key]
+            contest.open.discard(node_id)
+            self._note_decline(now, contest, node_id, GONE)
+            if not contest.open:
+                steps.append(self._call(now, key, contest))
         return steps
 
     def close(self, now: float, key: bytes, winner: NodeId | None) -> Story | None:
@@ -276,6 +268,11 @@ class Caller:
         assert set(self._contests) == set(self._timers)
 
     # Inside.
+
+    def _note_decline(
+        self, now: float, contest: Contest, node_id: NodeId, decline: Decline
+    ) -> None:
+        contest.story.said.append(Said(now - contest.story.at, node_id, None, (), decline))
 
     def _wait(self, key: bytes, contest: Contest, until: float) -> None:
         contest.until = max(contest.until, until)

@@ -116,15 +116,9 @@ class Calling:
         """Take a bid."""
         self.caller.handle_bid(now, key, sender, bid)
 
-    def handle_claim(self, now: float, key: bytes, sender: NodeId) -> bool:
-        """Take that a member claims, and say whether that is news: what became of it is waited for."""
-        return self.caller.handle_claim(now, key, sender, self._claim_s)
-
-    def handle_decline(
-        self, now: float, key: bytes, sender: NodeId, decline: Decline
-    ) -> list[Step]:
-        """Take that a member does not bid."""
-        move = self.caller.handle_decline(now, key, sender, decline)
+    def handle_answer(self, now: float, key: bytes, sender: NodeId, decline: Decline) -> list[Step]:
+        """Take what a called member answers: that it claims, or why it does not bid."""
+        move = self.caller.handle_answer(now, key, sender, decline, self._claim_s)
         return self._carry_out([] if move is None else [move])
 
     def handle_member_down(self, now: float, node_id: NodeId) -> list[Step]:

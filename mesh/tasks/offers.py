@@ -133,19 +133,20 @@ class Offers:
         if decline is Decline.OVER or (decline is Decline.TAKEN and not is_called):
             return (Heard.OVER if decline is Decline.OVER else Heard.TAKEN), []
         if decline is Decline.NONE:
-            is_said = entry.is_claimed  # who says so again and again is waited for once
-            is_news = self.calling.handle_claim(now, key, sender) if is_called else not is_said
+            is_news = not entry.is_claimed  # who says so again and again is waited for once
             # It has reserved a slot for this, and says how many it has beside: none is asked for any more.
             if not entry.is_claimed and entry.asked is not None:
                 entry.is_claimed = True
                 self._queue.slots.end(entry.asked)
             is_noted = True if entry.had_more and not answer.free_slots else None
             self._queue.note_free(sender, answer.free_slots, is_noted=is_noted)
+            if is_called:  # the contest's own time is its bound
+                return Heard.NOTHING, self.calling.handle_answer(now, key, sender, decline)
             return (Heard.CLAIMS if is_news else Heard.NOTHING), []
         if decline is not Decline.TAKEN:
             self._queue.note_answer(entry.lane, sender, decline, answer.free_slots)
         if is_called:
-            return Heard.NOTHING, self.calling.handle_decline(now, key, sender, decline)
+            return Heard.NOTHING, self.calling.handle_answer(now, key, sender, decline)
         return Heard.DECLINED, []
 
     def hear_owner(self, entry: Entry, sender: NodeId, answer: OfferAnswer) -> None:

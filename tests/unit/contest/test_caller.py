@@ -11,7 +11,7 @@ from mesh.wire.contest_messages import Bid, Called
 from mesh.wire.task_messages import AttemptCause, Decline, Offer
 
 KEY = b"task/t"
-WINDOW_S, PATIENCE_S = 0.002, 0.05
+WINDOW_S, PATIENCE_S, CLAIM_S = 0.002, 0.05, 5.0
 
 
 def offer_of(task_id: str = "t", attempt: int = 1) -> Offer:
@@ -94,10 +94,12 @@ def test_the_bid_of_who_was_not_called_gives_no_time_and_counts_for_nothing() ->
 def test_when_all_of_a_round_decline_the_next_is_called_at_once() -> None:
     caller, _ = opened(count=6)
     for number in (1, 2, 3):
-        assert caller.handle_decline(0.001, KEY, NodeId(number), Decline.BUSY) is None
-    assert caller.handle_decline(0.001, KEY, NodeId(3), Decline.BUSY) is None
-    assert caller.handle_decline(0.001, KEY, NodeId(6), Decline.BUSY) is None, "it was not called"
-    step = caller.handle_decline(0.001, KEY, NodeId(4), Decline.BUSY)
+        assert caller.handle_answer(0.001, KEY, NodeId(number), Decline.BUSY, CLAIM_S) is None
+    assert caller.handle_answer(0.001, KEY, NodeId(3), Decline.BUSY, CLAIM_S) is None
+    assert caller.handle_answer(0.001, KEY, NodeId(6), Decline.BUSY, CLAIM_S) is None, (
+        "it was not called"
+    )
+    step = caller.handle_answer(0.001, KEY, NodeId(4), Decline.BUSY, CLAIM_S)
     assert ids(step) == [5, 6]
     assert caller.handle_member_down(0.002, NodeId(5)) == []
     assert caller.handle_member_down(0.002, NodeId(6)) == [Step(KEY, None)]
@@ -106,7 +108,7 @@ def test_when_all_of_a_round_decline_the_next_is_called_at_once() -> None:
 def test_a_story_says_who_was_called_who_bid_and_what_came_of_it() -> None:
     caller, _ = opened()
     caller.handle_bid(0.003, KEY, NodeId(1), Bid("t", 1, 0, 65_535, (("cpu", 255),)))
-    caller.handle_decline(0.004, KEY, NodeId(2), Decline.BUSY)
+    caller.handle_answer(0.004, KEY, NodeId(2), Decline.BUSY, CLAIM_S)
     story = caller.story("t")
     assert story is not None
     assert (story.bids, story.winner) == (1, None)

@@ -174,7 +174,7 @@ def test_when_all_decline_or_are_gone_the_next_are_called_at_once() -> None:
     caller = Caller(*map(member, IDS))
     first = [one.node_id for one in caller.open().called]
     for one in first[:3]:
-        assert caller.calling.handle_decline(caller.now, KEY, one, Decline.BUSY) == []
+        assert caller.calling.handle_answer(caller.now, KEY, one, Decline.BUSY) == []
     steps = caller.calling.handle_member_down(caller.now, first[3])
     assert {to for to, _ in letters(steps)} == set(IDS) - set(first)
 

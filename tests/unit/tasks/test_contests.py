@@ -220,31 +220,41 @@ def test_who_was_called_and_says_that_it_is_over_ends_the_contest_for_a_while() 
     assert len(asked_alone(world)) == 1
 
 
-def test_who_was_called_and_says_that_it_is_taken_leaves_it_to_the_others() -> None:
-    world = contested(*ALL)
-    called(world)
-    say(world, P, Decline.TAKEN)
-    assert under_way(world) == 1
-    for one in (Q, R, S):
-        say(world, one, Decline.TAKEN)
-    assert under_way(world) == 1, "the claim is to be seen here too, in a moment"
-    world.wait(2 * CONFIG.grant_s)
-    assert under_way(world) == 0
-    (home,) = asked_alone(world)
-    say(world, home, Decline.TAKEN)
-    world.wait(CONFIG.taken_pause_s - 0.01)
-    assert not world.offers
-
-
 @pytest.mark.parametrize("nodes", [(P,), ALL])
 def test_a_claim_that_is_said_again_and_again_is_waited_for_once(nodes: tuple[NodeId, ...]) -> None:
     world = contested(*nodes)
-    world.offers.clear()
-    for _ in range(20):
+    called(world)
+    for _ in range(22):
         for one in nodes:
             say(world, one, Decline.NONE)
         world.wait(CONFIG.claim_timeout_s / 10)
     assert world.offers
+
+
+def test_who_was_called_and_says_that_it_is_taken_leaves_its_owner_a_moment_to_be_seen() -> None:
+    world = contested(*ALL)
+    called(world)
+    bid(world, S)
+    say(world, P, Decline.TAKEN)
+    assert under_way(world) == 1
+    win(world, S)
+    found = story(world)
+    assert (found.winner, found.bids, found.is_first_window) == (S, 1, True)
+
+
+def test_a_claim_is_waited_for_however_long_grants_take_and_patience_learns_of_it() -> None:
+    world, slow_s = contested(*ALL), 10 * CONFIG.grant_s
+    patience_s = world.steward._offers.calling.caller.patience_s
+    for _ in range(3):
+        called(world)
+        bid(world, S)
+        say(world, S, Decline.NONE)
+        world.wait(slow_s)
+        assert (under_way(world), world.offers) == (1, []), "nobody else is asked meanwhile"
+        win(world, S)
+        assert story(world).winner == S
+        assert world.steward._offers.calling.caller.patience_s > max(patience_s, slow_s)
+        world.hold("t", new(task_id="t"))
 
 
 @pytest.mark.parametrize("decline", Decline)
@@ -342,8 +352,7 @@ def test_what_members_tell_of_themselves_is_known_where_contests_are_held() -> N
     called(world)
     world.hold("u", new(task_id="u"))
     told = {one.node_id: (one.load_pct, one.age_ds) for one in world.calls[0][1].called}
-    assert told[R] == (3, 0)
-    assert told[Q] == (90, 0)
+    assert (told[R], told[Q]) == ((3, 0), (90, 0))
     world.steward.end(world.now, Q, 1)
     assert world.steward._offers.calling.listener.told(world.now, Q) is None
 

@@ -46,7 +46,7 @@ def test_without_contests_there_is_nothing_to_see() -> None:
 def test_a_contest_is_told_from_its_call_to_its_winner() -> None:
     calling = Calling(LiveView(), unknown, TasksConfig(), UNIX_S)
     key = opened(calling, 10.0, "t")
-    calling.handle_decline(10.001, key, NodeId(1), Decline.BUSY)
+    calling.handle_answer(10.001, key, NodeId(1), Decline.BUSY)
     bid = Bid("t", 1, 0, round(0.8 * SCORE_MAX), (("cpu", 51),))
     calling.handle_bid(10.002, key, NodeId(2), bid)
     (story,) = seen(calling)["latest"]
