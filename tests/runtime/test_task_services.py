@@ -256,7 +256,7 @@ async def test_why_of_no_member_is_why_of_a_task(tmp_path: Path) -> None:
             assert told == {"task": {"id": "t", "state": "cancelled"}, "observer": "scripted"}
             with pytest.raises(CommandRefused, match="no member is known here"):
                 await do(client.call, "why", whom="scripted")
-    assert node.kinds() == ["Why", "GetTask", "Why"]
+    assert node.kinds() == ["Why", "WhyTask", "Why"]
 
 
 @pytest.mark.parametrize(
