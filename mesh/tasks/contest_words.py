@@ -72,7 +72,17 @@ def _end(contest: Contest) -> str:
     seen = "" if after_ms is None else f", seen {after_ms:.1f} ms after the call"
     rounds = contest["rounds"]
     within = "" if contest["first_window"] or rounds < 2 else f", after {rounds} rounds of calls"
-    return f"granted to {contest['winner']}{seen}{within}"
+    return f"granted to {contest['winner']}{_why_not_the_highest(contest)}{seen}{within}"
+
+
+def _why_not_the_highest(contest: Contest) -> str:
+    """Return why a lower bid won, if one did."""
+    scores = {
+        word["member"]: word["score"] for word in contest["said"] if word["score"] is not None
+    }
+    won = scores.get(contest["winner"])
+    is_highest = won is None or won >= max(scores.values())
+    return "" if is_highest else ", whose claim reached a majority first"
 
 
 def _listed(names: Sequence[str]) -> str:

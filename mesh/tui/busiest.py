@@ -2,7 +2,7 @@
 
 Members whose shares differ by a hair (all on one host tell one load) are as busy as each other, unless
 one has more of its slots taken: then nobody is called the busiest. The one that was stays so until
-another has as much to do, so that the mark does not jump about.
+another comes within half of such a hair, so that the mark does not jump about.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LOAD_LEAST: Final = 0.25
 """Below this load, and with all slots free, nobody is called busy."""
 
 CLEARLY: Final = 0.1
-"""By so much a share must be greater to count as more."""
+"""By so much a share must be greater to count as more; above 1, by so much of itself."""
 
 
 class Busiest(NamedTuple):
@@ -32,12 +32,16 @@ def busiest(members: Iterable[MemberRow], before: str = "") -> Busiest:
     if not busy:
         return Busiest()
     most = max(map(_share, busy))
-    near = [member for member in busy if _share(member) > most - CLEARLY]
+    hair = CLEARLY * max(1.0, most)
+    near = [member for member in busy if _share(member) > most - hair]
     taken = max(map(_ratio, near))
     first = [member for member in near if _ratio(member) == taken]
-    if any(member.key == before and _share(member) >= most for member in first):
+    if len(first) == 1:
+        return Busiest(first[0].key)
+    others = [_share(member) for member in first if member.key != before]
+    if len(others) < len(first) and max(others) <= most - hair / 2:
         return Busiest(before)
-    return Busiest(first[0].key) if len(first) == 1 else Busiest(tied=len(first))
+    return Busiest(tied=len(first))
 
 
 def _is_busy(member: MemberRow) -> bool:
