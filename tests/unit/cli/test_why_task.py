@@ -262,7 +262,7 @@ def test_a_contest_that_nobody_won_is_told_for_a_task_that_waits() -> None:
     going_on = contest(winner=None, after_ms=None, under_way=True)
     (called,) = [line for line in story(task(contests=[going_on]), NOW) if "called" in line]
     assert "it is under way" in called
-    bids = [
+    bids: list[dict[str, Any]] = [
         {"after_ms": ms, "member": name, "score": score, "parts": {}, "declined": None}
         for ms, name, score in ((6.8, "n1", 0.92), (9.3, "n2", 0.93))
     ]
