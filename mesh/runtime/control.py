@@ -42,6 +42,7 @@ SHORT_REQUEST_BYTES_MAX: Final = 1024 * 1024
 _LONG_REQUESTS: Final = frozenset({"submit", "submit_many"})
 """They may carry long arguments."""
 
+_FRESH_NAME: Final = "control.new"  # no longer than the socket's own: the system takes no long path
 _READ_BYTES: Final = 65_536
 _BACKLOG: Final = 64
 
@@ -278,17 +279,21 @@ def _decode(body: bytes) -> Request:
 
 
 def _listen(data_dir: Path) -> tuple[socket.socket, os.stat_result]:
-    """Bind the control socket for its owner only, in place of one that a dead node left; and what it is by name."""
+    """Bind the control socket for its owner only, in place of one that a dead node left; and what it is by name.
+
+    It gets its name once it listens: whoever sees it can connect.
+    """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     mask = os.umask(0o177)
     try:
         sock.setblocking(False)
-        with suppress(FileNotFoundError):
-            (data_dir / SOCKET_NAME).unlink()
+        fresh = data_dir / _FRESH_NAME
+        fresh.unlink(missing_ok=True)
         with socket_address(data_dir) as address:
-            sock.bind(address)
-        bound = (data_dir / SOCKET_NAME).lstat()
+            sock.bind(address.removesuffix(SOCKET_NAME) + _FRESH_NAME)
         sock.listen(_BACKLOG)
+        bound = fresh.lstat()
+        fresh.replace(data_dir / SOCKET_NAME)
     except OSError as error:
         sock.close()
         raise DataDirectoryError(

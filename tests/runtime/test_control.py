@@ -118,6 +118,24 @@ async def in_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> 
         return await trio.to_thread.run_sync(partial(call, *args, **kwargs), abandon_on_cancel=True)
 
 
+def test_the_socket_is_seen_only_once_it_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+    listen = socket.socket.listen
+
+    def watched(sock: socket.socket, backlog: int) -> None:
+        seen.append((tmp_path / "control.sock").exists())
+        listen(sock, backlog)
+
+    monkeypatch.setattr(socket.socket, "listen", watched)
+    for _ in range(2):  # in place of one that is left, too
+        server = ControlServer(tmp_path, {}, print)
+        server._socket.close()
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["control.sock"]
+    assert seen == [False, True], "the second time it is the one that was left"
+
+
 async def test_only_the_owner_may_connect_and_nothing_is_left(tmp_path: Path) -> None:
     path = tmp_path / "control.sock"
     async with desk(tmp_path):
