@@ -8,14 +8,13 @@ Source: our own.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
-from mesh.contest.fitness import DEDICATED, EMERGENCY, Circumstances, Fitness, Weights, fitness
+from mesh.contest.fitness import Circumstances, Fitness, Weights, fitness
 from mesh.contest.known import Known
 from mesh.contest.rank import bucket
 from mesh.core.ids import NodeId
-from mesh.placement.live_view import LiveMember, Wants, suits
+from mesh.placement.live_view import LiveMember, Wants
 from mesh.placement.rendezvous import hash64
 from mesh.wire.task_messages import Offer
 
@@ -27,21 +26,8 @@ them for itself, and one half for the rest, would take itself for the first wher
 def compared_fitness(
     wants: Wants, circumstances: Circumstances, weights: Weights = COMPARED
 ) -> Fitness | None:
-    """Return how fit a member is, as members compare each other; None: it cannot take such a task, or has no slot free.
-
-    Tasks have no kinds yet: a member of a class that is kept for some is for those that ask for that class. For any
-    other it is the last, fitness 0, and not none at all: what fits may be asked, and no task waits while somebody
-    could run it.
-    """
-    circumstances = replace(
-        circumstances,
-        kinds=("",) if wants.node_class == DEDICATED else (),
-        is_active=wants.node_class == EMERGENCY,
-    )
-    found = fitness(wants, circumstances, weights)
-    if found is None and circumstances.free_slots != 0 and suits(circumstances.meta, wants):
-        return Fitness(0.0, ())
-    return found
+    """Return how fit a member is, as members compare each other; None: it cannot take such a task, or has no slot free."""
+    return fitness(wants, circumstances, weights)
 
 
 def estimate(
@@ -70,6 +56,7 @@ def wants_of(offer: Offer) -> Wants:
     """Return what an offer asks of a member; the task's own id ranks those that are equally fit."""
     return Wants(
         key=offer.task_id,
+        queue=offer.queue,
         pool=offer.pool,
         node_class=offer.node_class,
         labels=offer.labels,

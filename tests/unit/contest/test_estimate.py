@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mesh.contest.estimate import compared_fitness, estimate, in_order, wants_of
-from mesh.contest.fitness import DEDICATED, EMERGENCY, HALF_LIFE_S, Circumstances
+from mesh.contest.fitness import HALF_LIFE_S, PRIOR, STEP, Circumstances
 from mesh.contest.known import AGE_S_MAX, Known, unknown
 from mesh.contest.rank import better, estimate_rank
 from mesh.core.address import Address
@@ -53,8 +53,8 @@ def test_what_is_old_says_little_and_what_was_never_heard_nothing() -> None:
     good = member(4)
     ages = [score(good, known=Known(heard_at=10.0 - age_s)) for age_s in (0, HALF_LIFE_S, 1e9)]
     assert ages == sorted(ages, reverse=True)
-    assert ages[-1] == pytest.approx(0.5)
-    assert score(good, known=unknown(NodeId(1))) == pytest.approx(0.5)
+    assert ages[-1] == pytest.approx((1 - STEP) * PRIOR)
+    assert score(good, known=unknown(NodeId(1))) == ages[-1]
     assert score(good, known=Known(heard_at=11.0)) == ages[0], "what comes from later is fresh"
 
 
@@ -70,14 +70,12 @@ def test_who_cannot_take_it_is_expected_not_to() -> None:
     assert estimate(10.0, member(), replace(WANTS, pool="image"), FRESH) is None
 
 
-@pytest.mark.parametrize("node_class", [DEDICATED, EMERGENCY])
-def test_who_is_kept_for_other_tasks_comes_last_and_is_still_asked(node_class: str) -> None:
-    kept = member(4, node_class=node_class)
-    assert score(kept) == 0.0
-    assert score(member(1, load=100)) > 0.0
-    asked_for = replace(WANTS, node_class=node_class)
-    assert score(kept, asked_for) > 0.5
-    assert estimate(10.0, replace(kept, free_slots=0), WANTS, FRESH) is None
+def test_who_is_dedicated_to_other_queues_is_expected_not_to_take_it_and_is_ahead_for_its_own() -> (
+    None
+):
+    video = member(1, node_class="dedicated", queues=("video",))
+    assert estimate(10.0, video, WANTS, FRESH) is None
+    assert score(video, replace(WANTS, queue="video")) > score(member(1), WANTS)
 
 
 def test_one_reckons_of_itself_as_others_do() -> None:
@@ -95,6 +93,7 @@ def test_an_offer_wants_what_its_task_wants_and_its_id_draws_the_lots() -> None:
         seq=0,
         attempt=1,
         cause=AttemptCause.FIRST,
+        queue="video",
         pool="image",
         node_class="general",
         labels=(("zone", "a"),),
@@ -102,6 +101,7 @@ def test_an_offer_wants_what_its_task_wants_and_its_id_draws_the_lots() -> None:
     )
     assert wants_of(offer) == Wants(
         key="t",
+        queue="video",
         pool="image",
         node_class="general",
         labels=(("zone", "a"),),
