@@ -101,7 +101,7 @@ def test_who_is_behind_waits_for_the_others() -> None:
     crew.wait(0.89)
     assert not bids(crew), "two are fitter"
     crew.wait(0.15)
-    assert {one.score for _, one in bids(crew)} == {round(0.6 * SCORE_MAX)}
+    assert {one.score for _, one in bids(crew)} == {round((1 - STEP) * 0.6 * SCORE_MAX)}
 
 
 def test_a_bid_goes_out_in_one_breath_with_the_claim_and_says_how_it_came_about() -> None:
@@ -128,7 +128,7 @@ def test_of_those_called_the_fittest_alone_speaks_and_the_others_forget_it() -> 
     for own in loads:
         hear(crew, own, call)
     crew.wait(1)
-    assert {one.score for _, one in bids(crew)} == {SCORE_MAX}
+    assert {one.score for _, one in bids(crew)} == {round((1 - STEP) * SCORE_MAX)}
     assert len(crew.nodes[Q].starts()) == 1
     assert {(to, one) for to, one in crew.heard if isinstance(one, Settled)} == {
         (to, Settled("t", 1)) for to in (A, P, R)
