@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mesh.contest.fitness import STEP
 from mesh.wire.contest_messages import SCORE_MAX, Bid, Called, Settled
 from mesh.wire.register_messages import Accept, Prepare
 from mesh.wire.task_messages import Decline, OfferAnswer
