@@ -26,9 +26,10 @@ def lacking(wants: Wants, declared: Sequence[Metadata]) -> str:
         return f"every member that takes tasks is dedicated to other queues than {wants.queue}"
     demands = list(_demands(wants))
     unmet = [words for words, one in demands if not any(_meets(meta, one) for meta in opened)]
+    whose = "" if len(opened) == len(declared) else f" of queue {wants.queue}"
     if unmet:
-        return f"no member that takes tasks {', none '.join(unmet)}"
-    return f"no member that takes tasks meets all of this at once: {', '.join(words for words, _ in demands)}"
+        return f"no member that takes tasks{whose} {', none '.join(unmet)}"
+    return f"no member that takes tasks{whose} meets all of this at once: {', '.join(words for words, _ in demands)}"
 
 
 def _closed(those: Sequence[Metadata]) -> str:

@@ -64,5 +64,7 @@ def test_members_that_are_dedicated_to_other_queues_lack_nothing() -> None:
     assert lacking(wants, [video]) == (
         "every member that takes tasks is dedicated to other queues than mail"
     )
-    assert lacking(wants, [video, Metadata()]) == f"{NONE} is in pool image"
+    assert lacking(wants, [video, Metadata()]) == f"{NONE} of queue mail is in pool image"
+    asked_for = replace(wants, pool="", node_class=DEDICATED)
+    assert lacking(asked_for, [video, Metadata()]) == f"{NONE} of queue mail is of class dedicated"
     assert lacking(replace(wants, queue="video"), [video]) == f"{NONE} is in pool image"
