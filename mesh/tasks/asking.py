@@ -1,7 +1,7 @@
 """The client's side at any node: every command is a talk of its own, which ends with one `Answer`.
 
 Submitting, reading, cancelling, retrying and waiting ask a majority of a task's voters (`submitting.py`,
-`waiting.py`, `cancelling.py`); what is about queues, those of a queue (`queueing.py`). A list shows what this node keeps itself, and says so.
+`waiting.py`, `cancelling.py`); what is about queues, those of a queue (`queueing.py`), and the turns of a hook those of that (`turn_taking.py`). A list shows what this node keeps itself, and says so.
 
 What it asks of registers comes back as `Done` under a tag that begins with `ASK`; what it says to members is
 returned, beside answers.
@@ -17,6 +17,7 @@ from mesh.core.effects import Answer
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
 from mesh.errors import DecodeError
+from mesh.hooks.commands import TakeTurn
 from mesh.queues.commands import SetQueue, ShowQueue
 from mesh.registers.asker import Done
 from mesh.registers.record import Record
@@ -42,6 +43,7 @@ from mesh.tasks.queueing import SettingQueue, ShowingQueue
 from mesh.tasks.show import task_json
 from mesh.tasks.submitting import Retrying, Submitting
 from mesh.tasks.talk import ASK, Reply, Talk
+from mesh.tasks.turn_taking import TakingTurn
 from mesh.tasks.waiting import Getting, Waiting
 from mesh.wire.contest_messages import ContestTold
 from mesh.wire.register_messages import Standing, Value
@@ -187,7 +189,8 @@ class Asking:
         | RetryTask
         | WaitFor
         | SetQueue
-        | ShowQueue,
+        | ShowQueue
+        | TakeTurn,
     ) -> Talk:
         match command:
             case Submit() | SubmitMany():
@@ -206,6 +209,8 @@ class Asking:
                 return SettingQueue(number, self._means, command)
             case ShowQueue():
                 return ShowingQueue(number, self._means, command)
+            case TakeTurn():
+                return TakingTurn(number, self._means, command)
 
     def _after(self, talk: Talk, steps: list[Step]) -> list[Step]:
         """Keep the timers and tables as the talk left things."""

@@ -1,10 +1,11 @@
-"""What clients ask of tasks and their queues, at any node: all but `Abandon` and `Unfollow` are answered by exactly one `Answer`."""
+"""What clients ask of tasks and their queues, and a hook of its turns, at any node: all but `Abandon` and `Unfollow` are answered by exactly one `Answer`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from mesh.hooks.commands import TakeTurn
 from mesh.queues.commands import SetQueue, ShowQueue
 from mesh.tasks.body import Terms
 from mesh.wire.work_messages import Spec
@@ -114,6 +115,7 @@ Question: TypeAlias = (
     | WaitFor
     | SetQueue
     | ShowQueue
+    | TakeTurn
     | Abandon
 )
 """What an answer is the end of."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mesh.core.ids import NodeId
-from mesh.registers.kinds import LONG_QUEUES, QUEUES, is_setting, may_hold
+from mesh.registers.kinds import HOOKS, LONG_QUEUES, QUEUES, is_setting, may_hold
 from mesh.registers.record import Record
 from mesh.registers.roster import proposing, successor_key
 from mesh.registers.voter import Store
@@ -18,7 +18,7 @@ SETTING = QUEUES + b"thumbs"
 LONG = LONG_QUEUES + b"h" * 32
 
 
-@pytest.mark.parametrize("key", [SETTING, LONG])
+@pytest.mark.parametrize("key", [SETTING, LONG, HOOKS + b"shortage"])
 def test_a_setting_is_open(key: bytes) -> None:
     assert is_setting(key)
     assert [may_hold(key, value) for value in (OPEN, P_HAS, FINAL)] == [True, False, False]
