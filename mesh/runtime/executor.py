@@ -43,6 +43,7 @@ from mesh.core.process import ProcessEvent, ProcessExit, ProcessOutput
 from mesh.guardian import link
 from mesh.runtime.clock import Clock, system_clock
 from mesh.runtime.deadlines import NEVER, Deadlines, Keeper
+from mesh.runtime.ended import END_POLL_S, wait_for_end
 from mesh.runtime.guard import Guard
 from mesh.runtime.holding import Tree
 from mesh.runtime.spawn import CANNOT_RUN, SpawnError, spawn
@@ -50,9 +51,6 @@ from mesh.runtime.spawn import CANNOT_RUN, SpawnError, spawn
 PIECE_BYTES_MAX: Final = 65_536
 LINGER_S: Final = 1.0
 """How long open pipes are waited for after the command has ended."""
-
-END_POLL_S: Final = 0.05
-"""How often a process is looked at that the system cannot watch for us."""
 
 COMING_MAX: Final = 1024
 """Runs whose deadlines are kept before they start; each starts at once, so that there are never more than a few."""
@@ -269,7 +267,7 @@ class Executor:
                 nursery.start_soon(self._read, run, stream, pipe)
             if not self._guard.keeps_deadlines:
                 nursery.start_soon(run.keeper.run)
-            await _wait_for_end(process)
+            await wait_for_end(process)
             run.keeper.end()
             run.kill(signal.SIGKILL)
             process.wait()  # it is a zombie by now: returns at once
@@ -337,24 +335,6 @@ async def _read_piece(run: _Run, fd: int) -> bytes:
 async def _cancel_at_end(run: _Run, scope: trio.CancelScope) -> None:
     await run.has_ended.wait()
     scope.cancel()
-
-
-async def _wait_for_end(process: subprocess.Popen[bytes]) -> None:
-    """Return when the process has ended, leaving it to be reaped."""
-    try:
-        fd = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):  # an older kernel, no Linux, or no descriptor left
-        while not _is_zombie(process):  # noqa: ASYNC110 - nothing announces it
-            await trio.sleep(END_POLL_S)
-        return
-    try:
-        await trio.lowlevel.wait_readable(fd)
-    finally:
-        os.close(fd)
-
-
-def _is_zombie(process: subprocess.Popen[bytes]) -> bool:
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
 async def _reap(run: _Run) -> int:
