@@ -11,6 +11,7 @@ Source: our own.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,12 +19,9 @@ import msgpack
 
 from mesh.core.ids import NAME_CHARS_MAX
 from mesh.errors import DecodeError
-from mesh.registers.kinds import HOOKS
+from mesh.registers.kinds import HOOKS, LONG_HOOKS
 from mesh.wire import schema as s
-from mesh.wire.register_messages import Standing, Value
-
-SHORTAGE: Final = "shortage"
-"""The hook of a mesh that is short of slots."""
+from mesh.wire.register_messages import KEY_BYTES_MAX, Standing, Value
 
 LATEST_BYTES_MAX: Final = 512
 """A run, whose parts are bounded by less."""
@@ -48,9 +46,17 @@ class LatestRun:
     """64 bits that no other run has."""
 
 
+def shortage_of(pool: str) -> str:
+    """Return the name of the hook that is run when a pool is short of slots: each pool has one of its own."""
+    return f"shortage/{pool}"
+
+
 def hook_key(hook: str) -> bytes:
-    """Return the key of a hook's register."""
-    return HOOKS + hook.encode()
+    """Return the key of a hook's register. A name that would not fit goes by its hash."""
+    key = HOOKS + hook.encode("utf-8", "surrogatepass")
+    if len(key) <= KEY_BYTES_MAX:
+        return key
+    return LONG_HOOKS + hashlib.blake2b(key, digest_size=32).digest()
 
 
 def to_value(run: LatestRun) -> Value:

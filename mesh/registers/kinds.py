@@ -2,7 +2,7 @@
 
     ␀roster/N          final at once, for good       the roster that follows epoch N
     queue/…, queuex/…  open for ever, nobody's       a setting: whoever is asked to may change it
-    hook/…             the same                      which run of a hook was the latest
+    hook/…, hookx/…    the same                      which run of a hook was the latest
     all else           open, leased or final         its owner's, who ends it; then it is purged in time
 
 A setting that somebody held a lease of, or that was final, could be changed no more, and nobody would have
@@ -26,9 +26,12 @@ LONG_QUEUES: Final = b"queuex/"
 """Of a queue whose name is too long for a key; its hash follows."""
 
 HOOKS: Final = b"hook/"
-"""The registers that hold which run of a hook was the latest."""
+"""The registers that hold which run of a hook was the latest, by how their keys begin."""
 
-SETTINGS: Final = (QUEUES, LONG_QUEUES, HOOKS)
+LONG_HOOKS: Final = b"hookx/"
+"""Of a hook whose name is too long for a key; its hash follows."""
+
+SETTINGS: Final = (QUEUES, LONG_QUEUES, HOOKS, LONG_HOOKS)
 
 
 def is_setting(key: bytes) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from mesh.core.effects import Answer
-from mesh.hooks.latest import SHORTAGE, hook_key
+from mesh.hooks.latest import hook_key, shortage_of
 from mesh.hooks.shortage import Shortage
 from mesh.hooks.taker import USE_S, TurnTaker
 from mesh.node.config import profile
@@ -22,6 +22,7 @@ from mesh.sim.world import World
 SEATED_S: Final = 10.0
 """By then all five vote."""
 
+HOOK: Final = shortage_of("default")
 COOL_DOWN_S: Final = 12.0
 SHORT_AFTER_S: Final = 2.0
 
@@ -32,7 +33,7 @@ class _Hooked:
     def __init__(self, host: Host, rng: random.Random) -> None:
         self.host, self.session = host, host.session
         self.shortage = Shortage(rng, short_after_s=SHORT_AFTER_S)
-        self.taker = TurnTaker(SHORTAGE, COOL_DOWN_S, rng)
+        self.taker = TurnTaker(HOOK, COOL_DOWN_S, rng)
         self.asked = 0
 
 
@@ -100,7 +101,7 @@ def test_of_five_nodes_one_runs_it_in_each_cool_down_and_none_without_a_majority
     assert max(short.pauses()) <= COOL_DOWN_S + USE_S + 4.0, "to begin, to spread, to look"
     assert short.unanswered == 0
 
-    key = hook_key(SHORTAGE)
+    key = hook_key(HOOK)
     voters = [host for host in short.world.hosts if node(host)._work._desk.voter.record(key).value]
     for host in voters[:2]:
         short.world.crash(host)

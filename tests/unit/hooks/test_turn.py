@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mesh.core.ids import NodeId
 from mesh.errors import DecodeError
-from mesh.hooks.latest import LatestRun, hook_key, of_value, to_value
+from mesh.hooks.latest import LatestRun, hook_key, of_value, shortage_of, to_value
 from mesh.hooks.turn import Turn
 from mesh.registers.kinds import is_setting
 from mesh.wire.register_messages import KEY_BYTES_MAX, Owner, Standing, Value
@@ -75,8 +75,13 @@ def test_bytes_that_are_nothing_are_replaced_and_those_of_a_later_version_never(
 
 
 def test_its_register_is_open_for_ever() -> None:
-    assert is_setting(hook_key("shortage"))
-    assert len(hook_key("shortage")) <= KEY_BYTES_MAX
+    names = [
+        shortage_of(pool) for pool in ("default", "gpu", "ü" * 64, "ä" * 64, "\U0001f600" * 64)
+    ]
+    keys = [hook_key(name) for name in names]
+    assert all(is_setting(key) and len(key) <= KEY_BYTES_MAX for key in keys)
+    assert len(set(keys)) == len(keys)
+    assert keys[0] == b"hook/shortage/default"
 
 
 @given(st.binary(max_size=600))
