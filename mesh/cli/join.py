@@ -23,6 +23,7 @@ from mesh.cli.arguments import (
     user_path,
     whole_number,
 )
+from mesh.cli.hook_arguments import add_hooks, hook_settings
 from mesh.cli.leave import WITHIN_S_MAX
 from mesh.cli.times import duration
 from mesh.core.limits import EXPECT_MAX, SLOTS_MAX
@@ -96,6 +97,7 @@ def add_commands(commands: Commands) -> None:
         help="found a mesh once N nodes that were given the same seeds have met",
     )
     _add_processes(join)
+    add_hooks(join)
 
 
 def _add_network(join: Parser) -> None:
@@ -269,6 +271,7 @@ def _settings(options: argparse.Namespace) -> AgentSettings:
         pause_tolerance_s=options.pause_tolerance,
         seeds=tuple(options.seeds),
         found=options.found,
+        hooks=hook_settings(options),
         expect=options.expect,
         fault_hook=os.environ.get("MESH_FAULT_HOOK") == "1",
     )

@@ -27,6 +27,7 @@ class EventKind(StrEnum):
     CONFLICT = "conflict"  # two members with one name, or two processes with one id
     SEEK = "seek"  # no seed answered; trying again
     TASK = "task"  # a task changed its state
+    HOOK = "hook"  # the hook of a shortage is run here, or has ended well
     WARN = "warn"
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import os
 import secrets
-import signal
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -44,6 +43,7 @@ from mesh.runtime.errqueue import ErrorQueue, open_error_queue
 from mesh.runtime.eventlog import EventLog
 from mesh.runtime.executor import Executor
 from mesh.runtime.guard import Guard
+from mesh.runtime.hooks import Hooks
 from mesh.runtime.keystore import KeyStore, open_keys
 from mesh.runtime.lifelines import LifelineKeeper
 from mesh.runtime.listener import Listener
@@ -52,6 +52,7 @@ from mesh.runtime.resolver import Resolver
 from mesh.runtime.sealing import Sealing, sealing_for
 from mesh.runtime.services import Services
 from mesh.runtime.settings import AgentSettings
+from mesh.runtime.signals import heed_signals
 from mesh.runtime.snapshot import Snapshot
 from mesh.runtime.status import Status
 from mesh.runtime.store.faults import StoreMismatchError
@@ -206,7 +207,7 @@ class Agent:
         udp = UdpSocket(endpoint.udp, deafness, reach=reach, error_queue=reports)
         sealing, whereabouts = self._sealing, self._whereabouts(endpoint)
         send, take, dropped = sealing.between(udp.send, driver)
-        bequest = Bequest(sealing, reach, self._guard.bequeath)
+        bequest, hooks = Bequest(sealing, reach, self._guard.bequeath), self._hooks(whereabouts)
         listener = self._listener(endpoint, deafness)
         counters: list[Mapping[str, int]] = [reach.counters, udp.counters, listener.counters]
         counters += (driver.counters, dropped, reports.counters if reports else {})
@@ -248,10 +249,10 @@ class Agent:
                 counters += (asker.counters, control.counters, executor.counters)
                 nursery.start_soon(self._heed_guardian)
                 await self._guard.wait_cleared(self._settings.leases().doubt_s)
-                await nursery.start(self._heed_signals)
+                await nursery.start(heed_signals, self._guard, self._leave, self._halt)
                 if self._settings.fault_hook:
                     await nursery.start(deafness.heed_signal, say)
-                for part in (control, listener, asker, sealing, self._committing):
+                for part in (control, listener, asker, sealing, self._committing, hooks):
                     nursery.start_soon(part.run)
                 nursery.start_soon(udp.receive, take, self._on_refused)
                 self._announce(endpoint)
@@ -308,6 +309,17 @@ class Agent:
         desk = self._sealing.service(status.members)
         return Services(self._driver, self._node.take_watch, status, self._log, desk)
 
+    def _hooks(self, whereabouts: Whereabouts) -> Hooks:
+        return Hooks(
+            self._settings.hooks,
+            node=self._node,
+            driver=self._driver,
+            clock=self._clock,
+            guard=self._guard,
+            emit=lambda event: self._emit(event, whereabouts),
+            say=self._console.say,
+        )
+
     def _describe(self) -> dict[str, Any]:
         own = {"store": self._committing.facts(), "loop_late": self._driver.lateness.to_json()}
         return {**self._sealing.describe(), **own}
@@ -354,36 +366,16 @@ class Agent:
         self._console.say(reason)
         self._driver.halt(Stop(_HALTED, f"the guardian (process {self._guard.pid}) has died"))
 
-    async def _heed_signals(
-        self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-    ) -> None:
-        numbers = [signal.SIGTERM, signal.SIGINT]
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            numbers.append(signal.SIGHUP)
-        heard = 0
-        # What the receiver restores: once it is closed, one signal more must not end this process before its exit
-        # code is known, nor must one that the receiver had heard and hands on.
-        for one in numbers:
-            signal.signal(one, signal.SIG_IGN)
-        with trio.open_signal_receiver(*numbers) as arriving:
-            task_status.started()
-            async for number in arriving:
-                name = signal.Signals(number).name
-                heard += 1
-                # One that was sent to all processes of a group or service comes twice, once by the guardian.
-                forwarded = self._guard.forwarded(numbers)
-                if max(forwarded, heard - forwarded) > 1:
-                    self._driver.halt(
-                        Stop(_HALTED, f"a second signal ({name}) before the leave was done")
-                    )
-                    return
-                if heard == 1:
-                    drain_s = self._settings.drain_s
-                    view = self._node.view(self._clock())
-                    runs = of_those_that_run([run["id"] for run in view.running], drain_s)
-                    said = (f"{name}: leaving", runs, view.node["registers"]["parting"])
-                    self._console.say("; ".join(filter(None, said)))
-                    self._driver.tell(Leave(f"{name} received", drain_s))
+    def _leave(self, name: str) -> None:
+        drain_s = self._settings.drain_s
+        view = self._node.view(self._clock())
+        runs = of_those_that_run([run["id"] for run in view.running], drain_s)
+        said = (f"{name}: leaving", runs, view.node["registers"]["parting"])
+        self._console.say("; ".join(filter(None, said)))
+        self._driver.tell(Leave(f"{name} received", drain_s))
+
+    def _halt(self, name: str) -> None:
+        self._driver.halt(Stop(_HALTED, f"a second signal ({name}) before the leave was done"))
 
 
 def _look(

@@ -28,10 +28,11 @@ _SHOWN: Final = frozenset(
         EventKind.FORGET,
         EventKind.CONFLICT,
         EventKind.SEEK,
+        EventKind.HOOK,
         EventKind.WARN,
     }
 )
-_WHOLE: Final = frozenset({EventKind.CONFLICT, EventKind.SEEK, EventKind.WARN})
+_WHOLE: Final = frozenset({EventKind.CONFLICT, EventKind.SEEK, EventKind.HOOK, EventKind.WARN})
 """Their details are sentences of their own; the others' begin with what the member did."""
 
 

@@ -16,6 +16,7 @@ from mesh.errors import ConfigError
 from mesh.membership.profile import SwimConfig, profile
 from mesh.node.config import LEASES, PACES, UPKEEPS, LeaseTimes, Pace, UpkeepTimes
 from mesh.queues.settings import check_name
+from mesh.runtime.hook_settings import HookSettings
 from mesh.runtime.keystore import KEYS_NAME
 from mesh.runtime.reach import Reach
 from mesh.version import __version__
@@ -86,6 +87,9 @@ class AgentSettings:
     expect: int = 0
     """With seeds: found a mesh once this many have met. 0: never."""
 
+    hooks: HookSettings = field(default_factory=HookSettings)
+    """What is run to tell whether this host is fit for work, and when the mesh is short of slots."""
+
     fault_hook: bool = False
     """For tests of faults: SIGUSR2 makes the node deaf and lets it hear again."""
 
@@ -134,7 +138,9 @@ class AgentSettings:
         )
 
     def _availability(self) -> Availability:
-        """Return what is declared at first."""
+        """Return what is declared at first: who has a health check is unfit until it has passed."""
+        if self.hooks.health_check is not None:
+            return Availability.UNFIT
         is_standing_by = self.node_class == EMERGENCY
         return Availability.STANDBY if is_standing_by else Availability.OPEN
 
@@ -173,6 +179,7 @@ class AgentSettings:
     def check(self) -> None:
         """Raise ConfigError for whatever is wrong; opens neither files nor sockets."""
         self.swim()
+        self.hooks.check()
         for seed in self.seeds:
             host, port = split_host_port(seed)
             if not host or not port:

@@ -49,9 +49,14 @@ class SpawnError(MeshError):
 
 
 def spawn(
-    argv: tuple[str, ...], env: Mapping[str, str], cwd: str, *, is_guarded: bool = False
+    argv: tuple[str, ...],
+    env: Mapping[str, str],
+    cwd: str,
+    *,
+    is_guarded: bool = False,
+    is_merged: bool = False,
 ) -> subprocess.Popen[bytes]:
-    """Start `argv` with pipes for stdout and stderr. Call from the main thread.
+    """Start `argv` with pipes for stdout and stderr, or one for both (`is_merged`). Call from the main thread.
 
     Where a guardian would find what this process leaves (`is_guarded`) that takes a fraction of a millisecond for most
     commands, else a few.
@@ -79,7 +84,7 @@ def spawn(
                 bufsize=0,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stderr=subprocess.STDOUT if is_merged else subprocess.PIPE,
                 cwd=cwd or None,
                 env=whole,
                 start_new_session=True,

@@ -77,6 +77,7 @@ EVENT_MARKS: Final[dict[str, Mark]] = {
     "forget": Mark("✗", DIM),
     "conflict": Mark("!", RED_BOLD),
     "seek": Mark("?", YELLOW),
+    "hook": Mark("▸", CYAN),
     "warn": Mark("!", Style(color="yellow", bold=True)),
 }
 

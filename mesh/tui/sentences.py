@@ -21,6 +21,7 @@ _PHRASES: Final[dict[str, str]] = {
     "conflict": "found a conflict over {member}",
     "seek": "seeks a mesh",
     "task": "saw task {task} {state}",
+    "hook": "says of its hook",
     "warn": "warns",
 }
 

@@ -26,6 +26,7 @@ from mesh.runtime.committing import open_store
 from mesh.runtime.console import Console
 from mesh.runtime.datadir import open_data_dir
 from mesh.runtime.endpoint import open_endpoint
+from mesh.runtime.hook_settings import HookSettings
 from mesh.runtime.snapshot import Snapshot
 from mesh.wire.frames import FrameReader, frame
 
@@ -34,10 +35,17 @@ R = TypeVar("R")
 
 
 @asynccontextmanager
-async def solo_agent(path: Path) -> AsyncIterator[tuple[Agent, Client]]:
+async def solo_agent(
+    path: Path, hooks: HookSettings | None = None
+) -> AsyncIterator[tuple[Agent, Client]]:
     """Run a node that founds a mesh of its own; leave it by the control socket."""
     settings = AgentSettings(
-        data_dir=path, name="solo", bind=("127.0.0.1", 0), profile="local", slots=2
+        data_dir=path,
+        name="solo",
+        bind=("127.0.0.1", 0),
+        profile="local",
+        slots=2,
+        hooks=hooks or HookSettings(),
     )
     data, endpoint, clock = (
         open_data_dir(path, time.time()),
@@ -91,6 +99,23 @@ async def test_status_and_members_say_who_this_is(tmp_path: Path) -> None:
         assert set(status["received"]) == set(status["sent"])
         (member,) = await do(client.call, "members")
         assert (member["name"], member["state"], member["self"]) == ("solo", "alive", True)
+
+
+async def test_a_node_whose_health_check_fails_takes_no_work_and_says_why(tmp_path: Path) -> None:
+    check = HookSettings(health_check=f"[ -e {tmp_path}/fit ]", health_every_s=1.0)
+    async with solo_agent(tmp_path, check) as (_, client):
+        task_id = (await do(client.call, "submit", argv=["true"]))["id"]
+        (member,) = await do(client.call, "members")
+        assert member["availability"] == "unfit"
+        with Client(tmp_path) as other:
+            events = iter(await do(other.stream, "events", follow=True))
+            while (event := await do(next, events))["kind"] != "warn":
+                pass
+        assert event["detail"] == "this host takes no work: its health check fails: exit code 1"
+        assert (await do(client.call, "task", id=task_id))["state"] == "ready"
+        (tmp_path / "fit").touch()
+        _, task = await finished(client, task_id)
+        assert task["state"] == "done"
 
 
 async def test_node_without_a_key_stays_on_loopback_though_a_key_file_has_come_since(

@@ -91,7 +91,7 @@ def test_only_what_people_wait_for_is_shown() -> None:
         console.show(Event(kind=kind, member="m", detail=kind.value))
     os.close(write)
     lines = os.read(read, 1 << 16).decode().splitlines()
-    assert len(lines) == 10
+    assert len(lines) == 11
     assert not any("task" in line or "suspect" in line for line in lines)
     os.close(read)
 

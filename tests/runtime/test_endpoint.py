@@ -15,6 +15,7 @@ from mesh.errors import ConfigError, TransportError
 from mesh.runtime import endpoint as module
 from mesh.runtime.agent import run_agent
 from mesh.runtime.endpoint import advertised_address, open_endpoint
+from mesh.runtime.hook_settings import HookSettings
 from mesh.runtime.reach import Reach
 from mesh.runtime.resolver import Resolver
 from mesh.runtime.settings import AgentSettings
@@ -158,6 +159,7 @@ def test_reach_is_loopback_until_it_is_lifted(host: str, is_within: bool) -> Non
         ({"name": "\udce9"}, "UTF-8"),
         ({"labels": {"\udce9": "1"}}, "UTF-8"),
         ({"pool": "\udce9"}, "UTF-8"),
+        ({"hooks": HookSettings(on_shortage="")}, "--on-shortage expects a command"),
         ({"slots": -1}, "slots lie between"),
         ({"slots": 70_000}, "slots lie between"),
         ({"name": ""}, "name, labels, offers, queues or address are not valid"),

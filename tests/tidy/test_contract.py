@@ -119,7 +119,7 @@ EFFECTS = {
 }
 EVENT_KINDS = {
     "found", "enter", "join", "return", "update", "suspect", "refute", "dead", "leave", "forget",
-    "conflict", "seek", "task", "warn",
+    "conflict", "seek", "task", "hook", "warn",
 }  # fmt: skip
 EVIDENCE_KINDS = {
     "no_ack", "no_indirect_ack", "no_tcp", "lifeline_closed", "connection_refused", "port_unreachable", "suspected", "confirmed",

@@ -78,3 +78,20 @@ def test_evidence_may_be_left_to_silence_alone(join: SettingsOf) -> None:
     plain = join("--evidence", "none")
     assert not plain.has_evidence
     assert not plain.swim().lifeguard.has_lifelines
+
+
+def test_hooks_run_as_often_as_is_said(join: SettingsOf) -> None:
+    plain = join().hooks
+    assert (plain.health_check, plain.on_shortage) == (None, None)
+    found = join("--health-check", "test -e /dev/null", "--on-shortage", "start-a-host --now").hooks
+    assert (found.health_check, found.on_shortage) == ("test -e /dev/null", "start-a-host --now")
+    assert (found.check_every_s, found.load_lasts_s, found.cool_down_s) == (10.0, 30.0, 600.0)
+    often = ["--health-every", "5s", "--short-after", "1m", "--shortage-cool-down", "2h"]
+    found = join("--health-check", "true", "--on-shortage", "true", *often).hooks
+    assert (found.check_every_s, found.load_lasts_s, found.cool_down_s) == (5.0, 60.0, 7_200.0)
+    for flag in ("--health-every", "--short-after", "--shortage-cool-down"):
+        with pytest.raises(ConfigError, match=f"{flag} says when"):
+            join(flag, "30s")
+    for wrong in (["--health-check", " "], ["--on-shortage", ""], ["--short-after", "2h"]):
+        with pytest.raises(ConfigError, match=f"{wrong[0]} expects"):
+            join(*wrong)
