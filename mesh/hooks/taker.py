@@ -16,6 +16,7 @@ import random
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from mesh.errors import ConfigError
 from mesh.hooks.commands import TakeTurn
 
 USE_S: Final = 5.0
@@ -37,7 +38,15 @@ class TurnTaker:
     """The turns of one hook at one node; one question is under way at a time."""
 
     def __init__(self, hook: str, cool_down_s: float, rng: random.Random) -> None:
-        """`rng` makes the marks of its runs; no other node's may make the same."""
+        """`rng` makes the marks of its runs; no other node's may make the same.
+
+        Raises:
+            ConfigError: a cool-down would be over before its turn is used, and others would not believe in that.
+        """
+        if cool_down_s <= USE_S:
+            raise ConfigError(
+                f"a cool-down of more than {USE_S:g} s is expected, found {cool_down_s:g}"
+            )
         self._hook = hook
         self._cool_down_s = cool_down_s
         self._rng = rng
