@@ -1,22 +1,19 @@
 """Uneven tasks on uneven nodes: no slot stands idle while a task waits, so there is nothing that a node could steal.
 
-Three figures stand beside what twenty whole nodes take. No schedule can be shorter than the longest task, nor than all
-of them spread evenly over all slots (`bound`). Who knows all durations comes close to that: the longest first (`lpt`).
-Who knows none can do no better than to give each slot that is free the next task (`greedy`), and ends later by about
-the longest task, when the last of the short ones are gone.
+Three figures stand beside what twenty whole nodes take: what no schedule falls below, the schedule that knows all
+durations, and the best of those that know none (`mesh.bench.schedules`).
 
 Disks do not stall here: where those of two voters do at once, the whole mesh waits, and that is another question.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
 import pytest
 
+from mesh.bench.schedules import Makespan, bound_s, compare, draw_durations
 from mesh.node.config import profile
 from mesh.node.node import Node
 from mesh.queues.commands import SetQueue, ShowQueue
@@ -39,23 +36,6 @@ SEATED_S = 40.0
 RATIO_MAX = 1.15
 GREEDY_MAX = 1.05
 """A slot waits for its next task for about 22 ms: verdict, word of the slot, offer, promise, grant. That is 1 to 3 % of a mean task."""
-
-
-@dataclass(frozen=True, slots=True)
-class Makespan:
-    """How long all tasks took, in seconds: by the mesh, and by schedules on paper."""
-
-    mesh: float
-    bound: float
-    lpt: float
-    greedy: float
-    """In the order in which the mesh began them."""
-
-    def __str__(self) -> str:
-        return (
-            f"{self.mesh:.1f} s; {self.mesh / self.bound:.3f} of the bound, {self.mesh / self.lpt:.3f} of the "
-            f"longest first, {self.mesh / self.greedy:.3f} of the greedy schedule"
-        )
 
 
 class Twenty:
@@ -86,17 +66,12 @@ class Twenty:
         self.ended, began_s = 0, self.world.loop.now_s
         for host, news in batches.items():
             self._command(host, SubmitMany, tuple(news))
-        bound = max(*durations, sum(durations) / sum(SLOTS))
+        longest_s = 3 * bound_s(durations, sum(SLOTS))
         while self.ended < len(durations):
             self.world.run_for(1.0)
-            assert self.world.loop.now_s - began_s < 3 * bound, "a task waits for ever"
+            assert self.world.loop.now_s - began_s < longest_s, "a task waits for ever"
         assert sorted(self.begun) == sorted(durations), "each ran once"
-        return Makespan(
-            mesh=self.ended_s - began_s,
-            bound=bound,
-            lpt=_greedy(sorted(durations, reverse=True)),
-            greedy=_greedy(self.begun),
-        )
+        return compare(self.ended_s - began_s, self.begun, sum(SLOTS))
 
     def _set(self, strategy: Strategy) -> None:
         """Set the strategy of the queue that bears its name, and see that every node knows."""
@@ -137,14 +112,6 @@ def _takes(_host: Host, command: object) -> Behaviour:
     return Behaviour(float(command.argv[1]))  # type: ignore[attr-defined]  # it is a command's start
 
 
-def _greedy(durations: Iterable[float]) -> float:
-    """Return when the last of these ends, where each goes to the slot that is free first."""
-    free_at = [0.0] * sum(SLOTS)
-    for duration_s in durations:
-        heapq.heapreplace(free_at, free_at[0] + duration_s)
-    return max(free_at)
-
-
 @pytest.fixture(autouse=True)
 def even_disks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no disk stall."""
@@ -156,9 +123,9 @@ def _check(seed: int, durations: list[float]) -> None:
     for strategy in STRATEGIES:
         found = twenty.measure(strategy, durations)
         print(f"\nseed {seed}, {len(durations)} tasks, {strategy}: {found}")
-        assert found.lpt <= RATIO_MAX * found.bound
-        assert found.mesh <= RATIO_MAX * found.lpt, (strategy, found)
-        assert found.mesh <= GREEDY_MAX * found.greedy, (strategy, found)
+        assert found.longest_first_s <= RATIO_MAX * found.bound_s
+        assert found.mesh_s <= RATIO_MAX * found.longest_first_s, (strategy, found)
+        assert found.mesh_s <= GREEDY_MAX * found.greedy_s, (strategy, found)
 
 
 def test_uneven_tasks_on_uneven_nodes_end_soon_after_the_best_schedule_would() -> None:
@@ -174,5 +141,4 @@ def test_tasks_of_every_order_of_magnitude_end_soon_after_the_best_schedule_woul
 ) -> None:
     """As many last 0.05 to 0.5 s as 0.5 to 5 s."""
     rng = Random(seed)
-    decades = LONGEST_S / SHORTEST_S
-    _check(seed, [SHORTEST_S * decades ** rng.random() for _ in range(1_000)])
+    _check(seed, draw_durations(rng, 1_000, SHORTEST_S, LONGEST_S))
