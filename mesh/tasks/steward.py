@@ -6,8 +6,8 @@
                             └────── its timer and the grace are over, or ───────┘
                                     its owner's session is proved over
 
-The first voter of a task offers it at once, the others later, each by a stagger: they see no claim if
-there is none. Where a task is created here and somebody is known to have a slot, no offer is needed: the creating
+The first voter of a task offers it at once, the others later, each by a stagger (`standing_by.py`): they see no
+claim if there is none. Where a task is created here and somebody is known to have a slot, no offer is needed: the creating
 write names that member, which is told once it is durable (`naming.py`); where no lease follows, it is offered.
 All of this is advice. What a voter keeps may be old, and an offer wrong; only the claim decides, at a
 majority. So nothing here is stored, and every word may be lost: a timer asks again.
@@ -37,6 +37,7 @@ from mesh.placement.live_view import LiveMember, LiveView, Wants
 from mesh.queues.settings import Strategy
 from mesh.registers.record import Record
 from mesh.tasks.body import Head, is_task_key, task_key
+from mesh.tasks.by_node import TasksByNode
 from mesh.tasks.calling import Calling
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
@@ -45,6 +46,7 @@ from mesh.tasks.lane import Lane, LaneKey
 from mesh.tasks.offers import Heard, Offers
 from mesh.tasks.ready_queue import ReadyQueue, StrategyOf
 from mesh.tasks.seats import Seats
+from mesh.tasks.standing_by import StandingBy
 from mesh.wire.contest_messages import Bid, VitalsTold
 from mesh.wire.register_messages import Owner, Standing
 from mesh.wire.task_messages import AttemptCause, Named, OfferAnswer, TaskState
@@ -77,7 +79,8 @@ class Steward:
         )
         self._tasks: dict[bytes, Entry] = {}
         self._timers: Timers[bytes] = Timers()
-        self._owned: dict[NodeId, dict[bytes, None]] = {}
+        self._owned = TasksByNode()
+        self._standing_by = StandingBy(view, config.stagger_s)
         self.handle_member_up = self._queue.note_vitals
         self._offers = Offers(self._queue, calling, config)
         self._pending: list[Step] = []
@@ -126,7 +129,7 @@ class Steward:
         entry.was_begun = entry.is_contested = is_begun
         self._tasks[key] = entry
         if value.owner is not None:
-            self._owned.setdefault(value.owner.node_id, {})[key] = None
+            self._owned.add(value.owner.node_id, key)
             if record.is_named and not self._is_over(value.owner):
                 self._await_named(now, key, entry)
                 if is_new and not lane.key.ahead:
@@ -135,14 +138,14 @@ class Steward:
                 self._watch(now, key, entry)
         else:
             due = max(now, head.not_before - self._unix_offset_s)
-            self._wait(now, key, entry, due + self._stagger_s(entry))
+            self._wait(now, key, entry, due + self._standing_by.begin_s(key, lane.key.ahead))
 
     def end(self, now: float, node_id: NodeId, boot: int) -> list[bytes]:
         """Take that a session is proved over, the desk being told before; return what it ran. O(its leases)."""
         self._ended[node_id] = max(boot, self._ended.get(node_id, 0))
         self._offers.calling.listener.forget(node_id)  # its next session was not asked yet
         lost = []
-        for key in list(self._owned.get(node_id, ())):
+        for key in self._owned.of(node_id):
             entry = self._tasks[key]
             if entry.phase is Phase.LEASED and entry.owner is not None and entry.owner.boot <= boot:
                 self._watch(now, key, entry)
@@ -200,13 +203,17 @@ class Steward:
         self._give_up(now)
 
     def handle_member_down(self, now: float, node_id: NodeId) -> None:
-        """Ask a member no more that seems gone, and wait for it no longer. The view knows already. O(lanes + offers)."""
+        """Ask a member no more that seems gone, and wait for it no longer. The view knows already. O(lanes + offers + tasks that wait for it to offer them)."""
         self._pending += self._offers.handle_member_down(now, node_id)
         self._give_up(now)
         for key in self._offers.of_member(node_id):
             self._tasks[key].is_contested = True  # its home is gone
             self._wait_on(now, key, self._tasks[key])
         self._queue.drop_member(now, node_id)
+        for key in self._standing_by.take_behind(node_id):
+            until = self._timers.deadline(key)
+            assert until is not None, key
+            self._wait(now, key, self._tasks[key], until - self._config.stagger_s)
 
     # What is to be done.
 
@@ -286,13 +293,14 @@ class Steward:
             waiting[entry.lane.key] += entry.is_waiting
             assert (key in self._timers) == (entry.phase is not Phase.QUEUED), (key, entry)
             if entry.owner is not None:
-                assert key in self._owned[entry.owner.node_id], key
+                assert self._owned.has(entry.owner.node_id, key), key
         assert len(self._timers) <= len(self._tasks)
         asked = {key: entry.asked for key, entry in self._tasks.items() if entry.asked is not None}
         self._offers.check_invariants(asked)
         self._queue.check_invariants(lanes, waiting)
-        owned = sum(len(keys) for keys in self._owned.values())
-        assert owned == sum(entry.owner is not None for entry in self._tasks.values())
+        assert len(self._owned) == sum(one.owner is not None for one in self._tasks.values())
+        waits = {key for key, one in self._tasks.items() if one.phase is Phase.WAITS}
+        self._standing_by.check_invariants(waits)
 
     # Inside.
 
@@ -348,12 +356,8 @@ class Steward:
             if entry.phase is Phase.LEASED or (entry.owner and self._is_over(entry.owner)):
                 # Else this voter was told of it just now, and its owner may renew it.
                 entry.lost_at = now
-            self._wait(now, key, entry, now + self._stagger_s(entry))
-
-    def _stagger_s(self, entry: Entry) -> float:
-        """Return how long the voters ahead have to offer it first: those that seem alive, for the others will not."""
-        ahead = sum(self._view.get(voter) is not None for voter in entry.lane.key.ahead)
-        return ahead * self._config.stagger_s
+            ahead_s = self._standing_by.begin_s(key, entry.lane.key.ahead)
+            self._wait(now, key, entry, now + ahead_s)
 
     def _wait(self, now: float, key: bytes, entry: Entry, until: float) -> None:
         if until > now:
@@ -362,6 +366,7 @@ class Steward:
         else:
             entry.phase = Phase.QUEUED
             self._timers.cancel(key)
+            self._standing_by.end(key, entry.lane.key.ahead)
             self._queue.add(now, entry.lane, entry)
 
     def _wait_on(self, now: float, key: bytes, entry: Entry) -> None:
@@ -377,10 +382,8 @@ class Steward:
         if entry.asked is not None:
             self._offers.end(now, key, entry, claimed_by)
         if entry.owner is not None:
-            owned = self._owned[entry.owner.node_id]
-            del owned[key]
-            if not owned:
-                del self._owned[entry.owner.node_id]
+            self._owned.drop(entry.owner.node_id, key)
+        self._standing_by.end(key, entry.lane.key.ahead)
         self._timers.cancel(key)
         self._queue.leave(entry.lane, entry)
         del self._tasks[key]

@@ -116,6 +116,12 @@ class Stewarded:
         self.steward.handle_message(self.now, node, SlotsFree(free))
         self.look()
 
+    def lose(self, node: NodeId) -> None:
+        """Let a member seem gone."""
+        self.view.drop(node)
+        self.steward.handle_member_down(self.now, node)
+        self.look()
+
     def look(self) -> None:
         """Offer what can be offered."""
         for step in self.steward.offer_ready(self.now):

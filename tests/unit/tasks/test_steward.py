@@ -12,7 +12,7 @@ from mesh.tasks.form import of_value, to_value
 from mesh.wire.register_messages import Owner
 from mesh.wire.task_messages import AttemptCause, Decline
 from tests.unit.tasks.made import ANNA, NOON, TOKEN, claimed, ended, new
-from tests.unit.tasks.stewarded import CONFIG, OWN, SECOND, TIMES, Stewarded, member
+from tests.unit.tasks.stewarded import CONFIG, OWN, SECOND, THIRD, TIMES, Stewarded, member
 
 P, Q, R = NodeId(21), NodeId(22), NodeId(23)
 
@@ -45,6 +45,35 @@ def test_second_voter_offers_after_a_stagger_if_it_sees_no_claim() -> None:
 def test_second_voter_of_one_that_is_gone_offers_at_once() -> None:
     world = Stewarded(member(P), place=1)
     world.hold("t", new(task_id="t"))
+    assert world.take() == [(P, "t")]
+
+
+def test_second_voter_offers_at_once_what_waits_for_the_first_when_that_seems_gone() -> None:
+    world = Stewarded(member(P), member(SECOND, 0), place=1)
+    world.hold("t", new(task_id="t"))
+    world.wait(CONFIG.stagger_s / 2)
+    assert not world.offers
+    world.lose(SECOND)
+    assert world.take() == [(P, "t")]
+
+
+def test_third_voter_waits_a_stagger_less_for_each_before_it_that_seems_gone() -> None:
+    world = Stewarded(member(P), member(SECOND, 0), member(THIRD, 0), place=2)
+    world.hold("t", new(task_id="t"))
+    world.lose(SECOND)
+    world.wait(CONFIG.stagger_s - 0.01)
+    assert not world.offers
+    world.lose(THIRD)
+    assert world.take() == [(P, "t")]
+
+
+def test_what_is_due_later_is_not_offered_sooner_because_the_first_voter_is_gone() -> None:
+    world = Stewarded(member(P), member(SECOND, 0), place=1)
+    world.hold("t", new(task_id="t", not_before=NOON + 60))
+    world.lose(SECOND)
+    world.wait(59.9)
+    assert not world.offers
+    world.wait(0.2)
     assert world.take() == [(P, "t")]
 
 
