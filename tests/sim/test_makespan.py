@@ -1,7 +1,7 @@
 """Uneven tasks on uneven nodes: no slot stands idle while a task waits, so there is nothing that a node could steal.
 
 Three figures stand beside what twenty whole nodes take: what no schedule falls below, the schedule that knows all
-durations, and the best of those that know none (`mesh.bench.schedules`).
+durations, and the best of those that know none (`mesh.bench.schedules`). The same with real nodes: `bench/contests`.
 
 Disks do not stall here: where those of two voters do at once, the whole mesh waits, and that is another question.
 """
