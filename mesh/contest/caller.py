@@ -155,6 +155,11 @@ class Caller:
             return self._first_patience_s
         return min(max(PATIENCE_SHARE * self._grants.patience_s, PATIENCE_S_MIN), PATIENCE_S_MAX)
 
+    @property
+    def grant_s(self) -> float | None:
+        """How long after its bid a grant is seen, smoothed; None: none was seen yet."""
+        return None if self._grants is None else self._grants.mean_s
+
     def was_called(self, key: bytes, node_id: NodeId) -> bool:
         """Say whether a contest is under way to which this member was called."""
         contest = self._contests.get(key)

@@ -21,6 +21,7 @@ Four bidders that know their ranks, with delays spread exponentially around D, m
 either bound the factor comes to about 2.3 within 250 contests, wanders between 1.4 and 4 by chance, and 1.2 bids
 are made on average; with 100 bidders as well (`tests/unit/contest/test_window.py`). Where ranks are misjudged no window
 helps, since two that take themselves for the first are parted by the lot alone: the factor then stands at its bound.
+So whoever calls widens no window beyond what a grant takes (`tasks/calling.py`): what it spares is claims in vain.
 
 Source: our own.
 """

@@ -167,7 +167,10 @@ class Calling:
         far_s = self._far_s if len(rtts) < len(first) else max(rtts, default=0.0)
         delay = delay_s(far_s)
         load = sum(one.load_pct for one in first) / (100 * max(1, len(first)))
-        return min(self.window.c_s(base_s(delay, load)), self._window_s_max)
+        least_s, grant_s = base_s(delay, load), self.caller.grant_s
+        # What a window spares is claims in vain: it is not widened beyond what one of them takes.
+        widest_s = self._window_s_max if grant_s is None else max(least_s, grant_s)
+        return min(self.window.c_s(least_s), widest_s, self._window_s_max)
 
     def _rtt_s(self, now: float, node_id: NodeId) -> float | None:
         """Return the longest round trip to a member that is to be reckoned with; None: none was measured."""

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from mesh.contest.known import Known
-from mesh.contest.window import C_S_MIN
+from mesh.contest.window import C_S_MIN, FACTOR_MAX
 from mesh.core.address import Address
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
@@ -179,12 +179,12 @@ def test_when_all_decline_or_are_gone_the_next_are_called_at_once() -> None:
     assert {to for to, _ in letters(steps)} == set(IDS) - set(first)
 
 
-def held(caller: Caller, bids: int) -> None:
-    """Hold a contest that so many bid in, and the first wins."""
+def held(caller: Caller, bids: int, grant_s: float = 0.001) -> None:
+    """Hold a contest that so many bid in, and the first wins, so long after its bid."""
     called = [one.node_id for one in caller.open().called]
     for one in called[:bids]:
         caller.calling.handle_bid(caller.now, KEY, one, Bid("t", 1, 0, 60_000))
-    caller.calling.close(caller.now + 0.001, KEY, called[0])
+    caller.calling.close(caller.now + grant_s, KEY, called[0])
 
 
 def test_windows_widen_where_many_bid_and_narrow_where_only_one_does() -> None:
@@ -197,6 +197,19 @@ def test_windows_widen_where_many_bid_and_narrow_where_only_one_does() -> None:
         held(caller, bids=1)
     assert caller.calling.window.factor < wide
     caller.calling.window.check_invariants()
+
+
+def test_no_window_is_widened_beyond_what_a_grant_takes() -> None:
+    caller = Caller(*map(member, IDS[:4]))
+    for _ in range(200):
+        held(caller, bids=3, grant_s=3 * RTT_S)
+    assert caller.calling.window.factor == FACTOR_MAX, "bids do not get fewer by it"
+    assert caller.open().window_us == pytest.approx(3 * RTT_S * 1e6)
+    for _ in range(50):
+        held(caller, bids=3, grant_s=RTT_S / 2)
+    assert caller.open().window_us == pytest.approx(RTT_S * 1e6), (
+        "nor is it cut below its two delays"
+    )
 
 
 def test_nothing_is_learned_of_what_nobody_won_or_of_one_alone() -> None:
