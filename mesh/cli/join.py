@@ -62,7 +62,10 @@ def add_commands(commands: Commands) -> None:
         "--name",
         metavar="NAME",
         default=None,
-        help="default: the host's name; where another member has it, the beginning of the node's id follows",
+        help=(
+            "what this node is called; once is enough, the data directory keeps it (default: the host's name; where "
+            "another member has that, the beginning of the node's id follows)"
+        ),
     )
     _add_network(join)
     _add_offers(join)

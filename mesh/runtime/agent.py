@@ -8,14 +8,12 @@ it had started is killed even then. A node whose guardian has died ends its work
 from __future__ import annotations
 
 import gc
-import os
 import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import trio
@@ -54,7 +52,7 @@ from mesh.runtime.services import Services
 from mesh.runtime.settings import AgentSettings
 from mesh.runtime.signals import heed_signals
 from mesh.runtime.snapshot import Snapshot
-from mesh.runtime.status import Status
+from mesh.runtime.status import Status, shown_path
 from mesh.runtime.store.faults import StoreMismatchError
 from mesh.runtime.streams import Asker
 from mesh.runtime.udp import UdpSocket
@@ -87,8 +85,9 @@ def run_agent(
                 f"no guardian: {why_alone}; what commands have started in the background outlives this node if it "
                 "is killed"
             )
-        data = open_data_dir(settings.data_dir, time.time())
+        data = open_data_dir(settings.data_dir, time.time(), settings.name)
         stack.callback(data.close)
+        settings = settings.called(data.identity.name)
         guard = Guard(guardian, console.say)
         guard.begin_clearing()
         committing = open_store(data)
@@ -150,11 +149,6 @@ def _note_store(data: DataDir, committing: Committing, say: Callable[[str], None
         data.note_store(committing.identity, committing.position)
     except DataDirectoryError as error:  # what was noted at the start holds
         say(f"how far the store has come could not be noted: {error}")
-
-
-def _shown(path: Path) -> str:
-    """Return a path as text that can be sent: bytes that are no UTF-8 as escapes."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 class Disk(NamedTuple):
@@ -302,7 +296,7 @@ class Agent:
     def _services(self, counters: list[Mapping[str, int]]) -> Services:
         facts = {
             "profile": self._settings.profile,
-            "data": _shown(self._data.path),
+            "data": shown_path(self._data.path),
             "guardian_pid": self._guard.pid,
         }
         status = Status(self._node.view, self._clock, counters, facts, self._describe)

@@ -1,7 +1,7 @@
 """The data directory: who this node is, kept on disk, and a lock that keeps others out.
 
     DIR/lock          held for as long as the node runs; contains its process id
-    DIR/identity      JSON: format, node_id, boot, mesh_id, founder, store, position; replaced as a whole, never edited
+    DIR/identity      JSON: format, node_id, boot, mesh_id, founder, store, position, name; replaced as a whole, never edited
     DIR/keys          the key ring that this node shares with the others, if there is one
     DIR/members       JSON: members of the mesh, to ask when the node returns
     DIR/store/        what this node has voted; the identity says which store that is
@@ -27,13 +27,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id, id_of
+from mesh.core.ids import NAME_CHARS_MAX, NO_MESH, MeshId, NodeId, format_id, id_of
 from mesh.core.limits import BOOT_MAX
 from mesh.errors import DataDirectoryError, LocalProtocolError
 from mesh.runtime.replacing import replace_file
 
-FORMAT: Final = 2
-"""1 knew of no store: a node that is of that format has none."""
+FORMAT: Final = 3
+"""1 knew of no store: a node that is of that format has none. 2 kept no name."""
 
 BOOTS_SPARE: Final = 65_536
 """Session numbers left below the last one: a directory without them is used up."""
@@ -42,7 +42,10 @@ STORE_NAME: Final = "store"
 """The directory of the registers' store. Whose votes they are says the identity: without it they are nobody's."""
 
 _IDENTITY_BYTES_MAX: Final = 4096
-_FIELDS: Final = ("node_id", "boot", "mesh_id", "founder", "store", "position")
+_FIELDS: Final = ("node_id", "boot", "mesh_id", "founder", "store", "position", "name")
+_ADDED: Final = {"founder": False, "store": "", "position": 0, "name": ""}
+"""What an earlier format did not say yet, as it is meant then."""
+
 _OURS: Final = frozenset(
     {
         "lock",
@@ -76,6 +79,9 @@ class NodeIdentity(NamedTuple):
 
     position: int = 0
     """How many commits that store held when this was written; later it may hold more, and never less."""
+
+    name: str = ""
+    """The name that its user gave it last; "": none, and it goes by its host's."""
 
 
 class DataDir:
@@ -164,8 +170,10 @@ class DataDir:
             self._lock_fd = -1
 
 
-def open_data_dir(path: Path, unix_time: float) -> DataDir:
+def open_data_dir(path: Path, unix_time: float, name: str | None = None) -> DataDir:
     """Create or open, lock and number a data directory; the new boot number is on disk on return.
+
+    `name` is the name that the node is given from now on, and is kept; None: the one that was kept, if one was.
 
     Raises:
         DataDirectoryError: it is in use, foreign, damaged, of a newer release, or cannot be written.
@@ -190,7 +198,10 @@ def open_data_dir(path: Path, unix_time: float) -> DataDir:
             identity = read_identity(path)
         else:
             identity = NodeIdentity(NodeId(secrets.randbits(64) or 1), 0)
-        identity = identity._replace(boot=max(identity.boot, int(unix_time)) + 1)
+        identity = identity._replace(
+            boot=max(identity.boot, int(unix_time)) + 1,
+            name=identity.name if name is None else name,
+        )
         _write_identity(path, identity)
     except BaseException:
         os.close(lock_fd)
@@ -259,8 +270,8 @@ def read_identity(path: Path) -> NodeIdentity:
             f"{file} has format {raw['format']}, written by a newer Mesh: formats up to {FORMAT} are read here; "
             "upgrade this host, or name another directory with --data"
         )
-    if raw["format"] == 1:
-        raw |= {"founder": False, "store": "", "position": 0}
+    if raw["format"] < FORMAT:
+        raw = _ADDED | raw
     identity = _parse(raw)
     if identity is None:
         raise _damaged(file, ", ".join(f"{name} {raw.get(name)!r:.24}" for name in _FIELDS))
@@ -275,15 +286,17 @@ def read_identity(path: Path) -> NodeIdentity:
 def _parse(raw: dict[str, Any]) -> NodeIdentity | None:
     node_id, mesh_id = id_of(raw.get("node_id")), id_of(raw.get("mesh_id") or format_id(0))
     boot, is_founder = raw.get("boot"), raw.get("founder")
-    store, position = raw.get("store"), raw.get("position")
+    store, position, name = raw.get("store"), raw.get("position"), raw.get("name")
     if not node_id or mesh_id is None or type(boot) is not int or not 0 <= boot <= BOOT_MAX:
         return None
     if type(store) is not str or not re.fullmatch(r"([0-9a-f]{32})?", store):
         return None
     if type(is_founder) is not bool or type(position) is not int or position < 0:
         return None
+    if type(name) is not str or len(name) > NAME_CHARS_MAX or not name.isprintable():
+        return None
     kept = bytes.fromhex(store) if store else None
-    return NodeIdentity(NodeId(node_id), boot, MeshId(mesh_id), is_founder, kept, position)
+    return NodeIdentity(NodeId(node_id), boot, MeshId(mesh_id), is_founder, kept, position, name)
 
 
 def _damaged(file: Path, found: str) -> DataDirectoryError:
@@ -302,6 +315,7 @@ def _write_identity(path: Path, identity: NodeIdentity) -> None:
         "founder": identity.is_founder,
         "store": identity.store.hex() if identity.store is not None else "",
         "position": identity.position,
+        "name": identity.name,
     }
     try:
         replace_file(path / "identity", json.dumps(body).encode() + b"\n")

@@ -44,7 +44,8 @@ class AgentSettings:
     """Where identity, lock and control socket are kept; created if absent."""
 
     name: str | None = None
-    """For people; unique among the living. None: the host's name, changed if it is taken."""
+    """For people; unique among the living; the data directory keeps it. None: the one that it keeps, else the host's
+    name, changed if that is taken."""
 
     bind: tuple[str, int] = ("127.0.0.1", DEFAULT_PORT)
     """Host (a name is resolved) and port for UDP and TCP alike; port 0: any free one."""
@@ -149,6 +150,18 @@ class AgentSettings:
         if self.name is not None:
             return self.name
         return socket.gethostname().partition(".")[0][:NAME_CHARS_MAX] or "node"
+
+    def called(self, kept: str) -> AgentSettings:
+        """Return these settings with the name that the data directory keeps; "": it keeps none.
+
+        Raises:
+            ConfigError: with that name, all that the node declares does not fit into one datagram.
+        """
+        if not kept or kept == self.name:
+            return self
+        settings = replace(self, name=kept)
+        settings.check()
+        return settings
 
     def reach(self) -> Reach:
         """Return how far the node may reach: without a key, given or kept, loopback."""

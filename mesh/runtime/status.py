@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from mesh.node.view import View
@@ -81,6 +82,11 @@ class Status:
             for name, count in counters.items():
                 sums[name] = sums.get(name, 0) + count
         return sums
+
+
+def shown_path(path: Path) -> str:
+    """Return a path as text that can be sent: bytes that are no UTF-8 as escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _direction(traffic: Mapping[str, int], prefix: str) -> dict[str, int]:

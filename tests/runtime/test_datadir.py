@@ -30,13 +30,14 @@ def test_a_new_directory_is_private_and_holds_a_fresh_identity(tmp_path: Path) -
     assert data.boot == 1_001
     assert data.mesh_id == 0
     assert identity_of(data.path) == {
-        "format": 2,
+        "format": FORMAT,
         "node_id": f"{data.node_id:016x}",
         "boot": 1_001,
         "mesh_id": "",
         "founder": False,
         "store": "",
         "position": 0,
+        "name": "",
     }
     data.close()
 
@@ -50,6 +51,35 @@ def test_each_start_takes_a_greater_boot_and_keeps_the_id(tmp_path: Path) -> Non
     third.close()
     assert first.node_id == second.node_id == third.node_id
     assert (first.boot, second.boot, third.boot) == (1_001, 1_002, 9_001)
+
+
+def test_the_name_that_was_given_is_kept_until_another_one_is(tmp_path: Path) -> None:
+    names = []
+    for given in (None, "n1", None, "n2", None):
+        data = open_data_dir(tmp_path, 1_000, given)
+        data.persist({"mesh_id": 0xABC})
+        data.close()
+        names.append(data.identity.name)
+    assert names == ["", "n1", "n1", "n2", "n2"]
+    assert identity_of(tmp_path)["name"] == "n2"
+
+
+def test_a_directory_that_keeps_no_name_yet_is_opened_as_before(tmp_path: Path) -> None:
+    open_data_dir(tmp_path, 1_000).close()
+    body = identity_of(tmp_path) | {"format": 2}
+    del body["name"]
+    (tmp_path / "identity").write_text(json.dumps(body))
+    data = open_data_dir(tmp_path, 1_000)
+    data.close()
+    assert (data.identity.name, identity_of(tmp_path)["format"]) == ("", FORMAT)
+
+
+@pytest.mark.parametrize("name", [5, None, "two\nlines", "x" * 65])
+def test_a_name_that_no_member_may_have_is_damage(tmp_path: Path, name: object) -> None:
+    open_data_dir(tmp_path, 1_000).close()
+    (tmp_path / "identity").write_text(json.dumps(identity_of(tmp_path) | {"name": name}))
+    with pytest.raises(DataDirectoryError, match="is damaged"):
+        open_data_dir(tmp_path, 1_000)
 
 
 @pytest.mark.parametrize("unix_time", [-2e9, -1.0, 0.0, 4.3e9, 2.5e11])

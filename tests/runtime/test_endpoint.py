@@ -184,6 +184,16 @@ def test_defaults_are_sound(tmp_path: Path) -> None:
     assert settings.node_name()
 
 
+def test_a_kept_name_is_the_one_it_goes_by_and_has_to_fit_like_one_that_is_given(
+    tmp_path: Path,
+) -> None:
+    settings = AgentSettings(data_dir=tmp_path)
+    assert settings.called("") is settings
+    assert settings.called("n1").node_name() == "n1"
+    with pytest.raises(ConfigError, match="1 to 64 characters"):
+        settings.called("x" * 65)
+
+
 @pytest.mark.parametrize(
     ("seed", "expected"),
     [
