@@ -7,7 +7,9 @@ mesh: requests and answers are plain maps.
 from __future__ import annotations
 
 import errno
+import json
 import os
+import shlex
 import socket
 import sys
 import time
@@ -23,6 +25,10 @@ from mesh.errors import CommandRefused, ConfigError, MeshError, MeshUnreachable
 from mesh.wire.frames import FrameReader, frame
 
 SOCKET_NAME: Final = "control.sock"
+START_NAME: Final = "start"
+"""JSON: the command line that the node of a data directory was last started with, and in which directory."""
+
+START_BYTES_MAX: Final = 128 * 1024
 REQUEST_BYTES_MAX: Final = 4 * 1024 * 1024
 ANSWER_BYTES_MAX: Final = 256 * 1024 * 1024
 _PATH_BYTES_MAX: Final = 100  # a socket's address holds 104 to 108, according to the system
@@ -51,6 +57,34 @@ def default_data_dirs() -> tuple[Path, ...]:
         raise ConfigError(
             "a home directory is expected for the node's data, found none; name a directory with --data or MESH_DATA"
         ) from error
+
+
+def last_start(data_dir: Path) -> str:
+    """Return the shell line that starts the node of a data directory again, as its user did; "" where none is kept."""
+    try:
+        with (data_dir / START_NAME).open("rb") as file:
+            kept = json.loads(file.read(START_BYTES_MAX))
+        command, directory = str(kept["command"]), str(kept["directory"])
+    except (OSError, ValueError, RecursionError, TypeError, KeyError):
+        return ""
+    if not command or directory in {"", current_directory()}:
+        return command
+    return f"cd {shlex.quote(directory)} && {command}"
+
+
+def current_directory() -> str:
+    """Return the directory that this process is in; "" if it was removed."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return ""
+
+
+def how_to_start(data_dir: Path) -> str:
+    """Return what to do where a node is expected in a data directory and none answers."""
+    if again := last_start(data_dir):
+        return f"start it again: {again}"
+    return "start one with 'mesh join', or name its directory with --data or MESH_DATA"
 
 
 def default_data_dir() -> Path:
@@ -245,6 +279,5 @@ class Client:
     def _unreachable(self, reason: str) -> MeshUnreachable:
         self.close()
         return MeshUnreachable(
-            f"a node is expected in {self.data_dir}: {reason}; start one with 'mesh join', or name its directory "
-            "with --data or MESH_DATA"
+            f"a node is expected in {self.data_dir}: {reason}; {how_to_start(self.data_dir)}"
         )

@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -55,6 +54,8 @@ def main(arguments: list[str]) -> int:
     _die_with_parent()
     if os.getppid() != node_pid:  # it died before the kernel was told
         return 0
+    from mesh.cli.stdio import complain
+    from mesh.client import last_start
     from mesh.tui.top import run_top
 
     if not os.read(word, 1):
@@ -66,11 +67,8 @@ def main(arguments: list[str]) -> int:
     except _TerminatedError:
         code = _TERMINATED
     if code == _TERMINATED and _has_died(node_pid):
-        with suppress(OSError):
-            sys.stderr.write(
-                f"mesh: the node (process {node_pid}) died; mesh join starts it again\n"
-            )
-            sys.stderr.flush()
+        again = last_start(data_dir) or "mesh join"
+        complain(f"the node (process {node_pid}) died; start it again: {again}")
     return code
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 BIND: Final = "127.0.0.1:7946"
 BIND_WITH_KEY: Final = "0.0.0.0:7946"
+COMMAND_CHARS_MAX: Final = 4096
 PAUSE_TOLERANCE_S_MIN: Final = 0.1
 PAUSE_TOLERANCE_S_MAX: Final = 600.0
 
@@ -174,7 +175,8 @@ def _add_offers(join: Parser) -> None:
 
 def _add_processes(join: Parser) -> None:
     """Add what stands beside the node: its screen, its guardian."""
-    join.set_defaults(is_program=False)  # said by main: else this process is not given away
+    # Said by main: else this process is not given away, and nobody knows how it was started.
+    join.set_defaults(is_program=False, given=())
     join.add_argument(
         "--headless", action="store_true", help="log lines instead of the screen, on a terminal too"
     )
@@ -248,6 +250,20 @@ def _second_node(data: str | None, seeds: Sequence[str]) -> str:
     return shlex.join(["mesh", "join", *given, "--bind", "127.0.0.1:0", *(seeds or [BIND])])
 
 
+def _command(options: argparse.Namespace) -> str:
+    """Return the shell line that starts this node again, with the data directory if only the environment named it.
+
+    "" if it is not known, or is none to be shown: too long, or not printable.
+    """
+    if not options.given:
+        return ""
+    command, *words = options.given
+    if not options.data and os.environ.get("MESH_DATA"):
+        words = ["--data", str(data_dir(options)), *words]
+    line = shlex.join(["mesh", command, *words])
+    return line if line.isprintable() and len(line) <= COMMAND_CHARS_MAX else ""
+
+
 def _settings(options: argparse.Namespace) -> AgentSettings:
     """Return what was asked for, checked as far as it can be before anything is opened."""
     from dataclasses import replace
@@ -276,6 +292,7 @@ def _settings(options: argparse.Namespace) -> AgentSettings:
         found=options.found,
         hooks=hook_settings(options),
         expect=options.expect,
+        command=_command(options),
         fault_hook=os.environ.get("MESH_FAULT_HOOK") == "1",
     )
     settings.check()

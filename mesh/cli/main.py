@@ -99,7 +99,7 @@ def _run(argv: list[str], *, is_program: bool) -> int:
         options = parser.parse_args(argv)
     except SystemExit as done:  # --help and --version
         return int(done.code or 0)
-    options.words = words
+    options.words, options.given = words, argv
     options.is_program = is_program
     code: int = options.handler(options)
     return code

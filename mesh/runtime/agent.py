@@ -88,6 +88,7 @@ def run_agent(
         data = open_data_dir(settings.data_dir, time.time(), settings.name)
         stack.callback(data.close)
         settings = settings.called(data.identity.name)
+        data.note_start(settings.command)
         guard = Guard(guardian, console.say)
         guard.begin_clearing()
         committing = open_store(data)
@@ -298,6 +299,7 @@ class Agent:
             "profile": self._settings.profile,
             "data": shown_path(self._data.path),
             "guardian_pid": self._guard.pid,
+            "command": self._settings.command,
         }
         status = Status(self._node.view, self._clock, counters, facts, self._describe)
         desk = self._sealing.service(status.members)
@@ -355,7 +357,7 @@ class Agent:
         await self._guard.listen()
         reason = (
             f"the guardian (process {self._guard.pid}) has died: the work here ends, and the node with it; "
-            "mesh join starts both again"
+            f"start both again: {self._settings.command or 'mesh join'}"
         )
         self._console.say(reason)
         self._driver.halt(Stop(_HALTED, f"the guardian (process {self._guard.pid}) has died"))

@@ -7,6 +7,7 @@
     DIR/store/        what this node has voted; the identity says which store that is
     DIR/control.sock  where `mesh` commands reach the node
     DIR/guardian      what the guardian writes down of the work that runs, to be cleared away after a crash
+    DIR/start         JSON: the command line that the node was last started with, to be shown when it is gone
     DIR/log           what the node says while a screen has the terminal
 
 Identity is the disk: the id is drawn once, and each start takes a greater boot number. Both are
@@ -27,6 +28,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from mesh.client import START_NAME, current_directory
 from mesh.core.ids import NAME_CHARS_MAX, NO_MESH, MeshId, NodeId, format_id, id_of
 from mesh.core.limits import BOOT_MAX
 from mesh.errors import DataDirectoryError, LocalProtocolError
@@ -59,6 +61,8 @@ _OURS: Final = frozenset(
         "guardian",
         "guardian.new",
         "log",
+        "start",
+        "start.new",
     }
 )
 
@@ -135,6 +139,22 @@ class DataDir:
             DataDirectoryError: the disk refused, or the directory is not this node's any more.
         """
         self._replace(self.identity._replace(store=store, position=position))
+
+    def note_start(self, command: str) -> None:
+        """Note the shell line that this node was started with, and in which directory; "": it is not known.
+
+        Raises:
+            DataDirectoryError: the disk refused.
+        """
+        body = {"command": command, "directory": current_directory()}
+        try:
+            replace_file(
+                self.path / START_NAME, json.dumps(body).encode() + b"\n", is_durable=False
+            )
+        except OSError as error:
+            raise _unusable(
+                self.path, "a directory that keeps what is written is expected", error
+            ) from error
 
     def _replace(self, identity: NodeIdentity) -> None:
         if identity == self.identity:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from mesh.client import last_start
 from mesh.core.ids import format_id
 from mesh.errors import DataDirectoryError
 from mesh.runtime.datadir import STORE_NAME, NodeIdentity, read_identity
@@ -186,7 +187,10 @@ def _room(path: Path) -> list[Finding]:
 def _node_of(path: Path) -> Finding:
     pid = lock_holder(path / "lock")
     if pid is None:
-        return Finding("node", "ok", f"no node runs on {path}")
+        again = last_start(path)
+        return Finding(
+            "node", "ok", f"no node runs on {path}", f"start it again: {again}" if again else ""
+        )
     return Finding("node", "ok", f"a node runs on {path}: process {pid}")
 
 

@@ -91,6 +91,9 @@ class AgentSettings:
     hooks: HookSettings = field(default_factory=HookSettings)
     """What is run to tell whether this host is fit for work, and when the mesh is short of slots."""
 
+    command: str = ""
+    """The shell line that starts this node again, kept in the data directory for whoever finds it gone; "": none."""
+
     fault_hook: bool = False
     """For tests of faults: SIGUSR2 makes the node deaf and lets it hear again."""
 

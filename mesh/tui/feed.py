@@ -14,7 +14,7 @@ from typing import Final
 
 import msgpack
 
-from mesh.client import ANSWER_BYTES_MAX, socket_address
+from mesh.client import ANSWER_BYTES_MAX, how_to_start, socket_address
 from mesh.errors import CommandRefused, DecodeError, MeshUnreachable
 from mesh.tui.board import EVENTS_MAX
 from mesh.tui.reading import Json
@@ -54,7 +54,7 @@ class Feed:
             reason = error.strerror or str(error)
             raise MeshUnreachable(
                 f"a running node is expected in {self._data_dir}, found none ({reason}); "
-                "start one with 'mesh join', or name its directory with --data or MESH_DATA"
+                f"{how_to_start(self._data_dir)}"
             ) from error
         self._socket = connection
         self._frames = FrameReader(ANSWER_BYTES_MAX)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import tempfile
@@ -96,7 +97,8 @@ def test_killed_node_takes_its_screen_along_and_the_shell_has_its_terminal_back(
             pid = client.call("status")["pid"]
         os.kill(pid, signal.SIGKILL)
         seat.read_until(b"the shell goes on")
-        seat.read_until(f"mesh: the node (process {pid}) died; mesh join starts it again".encode())
+        again = f"start it again: mesh join {shlex.join(arguments)}"
+        seat.read_until(f"mesh: the node (process {pid}) died; {again}".encode())
         wait_until(
             lambda: screens(seat) == [] or None,
             TIMEOUT_S,

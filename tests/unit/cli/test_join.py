@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pytest
 
-from mesh.cli.join import run_join
+from mesh.cli.join import _command, run_join
 from mesh.cli.main import build_parser
 from mesh.errors import ConfigError
 from mesh.runtime import agent
@@ -50,6 +50,28 @@ def test_node_with_a_key_given_or_kept_listens_everywhere(join: SettingsOf, tmp_
 
 def test_what_the_user_says_counts_with_a_key_too(join: SettingsOf) -> None:
     assert join("--key", "mesh.key", "--bind", "127.0.0.1:0").bind == ("127.0.0.1", 0)
+
+
+@pytest.mark.parametrize(
+    ("environment", "given", "line"),
+    [
+        ("", ["join", "--name", "n 1", "h:1"], "mesh join --name 'n 1' h:1"),
+        ("/d", ["join", "h:1"], "mesh join --data /d h:1"),
+        ("/d", ["join", "--data", "/e"], "mesh join --data /e"),
+        ("", ["join", "--name", "a\nb"], ""),
+        ("", ["join", "--label", "a=\udcff"], ""),
+        ("", ["join", "--name", "x" * 5000], ""),
+        ("", [], ""),
+    ],
+)
+def test_the_line_that_starts_it_again_is_the_one_that_was_given(
+    monkeypatch: pytest.MonkeyPatch, environment: str, given: list[str], line: str
+) -> None:
+    monkeypatch.setenv("MESH_DATA", environment)
+    parser, _ = build_parser()
+    options = parser.parse_args(given or ["join"])
+    options.given = given
+    assert _command(options) == line
 
 
 def test_pause_tolerance_takes_the_place_of_the_profiles(join: SettingsOf) -> None:
