@@ -18,6 +18,7 @@ from mesh.tasks.words import (
     attempt_end,
     attempt_reason,
     loss_reason,
+    queue_text,
     state_word,
     stretch,
     wants_text,
@@ -98,7 +99,7 @@ def task_facts(task: dict[str, Any]) -> str:
         ("id", task["id"]),
         ("state", _state(task)),
         ("command", " ".join(task["argv"])),
-        ("queue", task["queue"]),
+        ("queue", queue_text(task)),
         ("origin", task["keeper"]),
         ("home", task["home"] or "-"),
         ("node", task["owner"] or "-"),
@@ -120,7 +121,7 @@ def task_facts(task: dict[str, Any]) -> str:
             lines.append(("hint", meant))
         how = f" (mesh task {task['id']} --output)" if result["output_bytes"] else ""
         lines.append(("output", f"{result['output_bytes']} bytes{how}"))
-    headings = ("ATTEMPT", "NODE", "BEGAN", "TOOK", "END", "WHY THERE", "ERROR")
+    headings = ("ATTEMPT", "NODE", "BEGAN", "TOOK", "END", "CAUSE", "ERROR")
     return f"{facts(lines)}\n\n{table(headings, _attempt_rows(task))}"
 
 
@@ -142,7 +143,7 @@ def _attempt_rows(task: dict[str, Any]) -> list[tuple[object, ...]]:
         rows.append(
             (
                 attempt["number"],
-                attempt["node"],
+                f"{attempt['node']} (home)" if attempt["node"] == task["home"] else attempt["node"],
                 "-" if started is None else clock(started),
                 took,
                 attempt_end(

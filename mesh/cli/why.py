@@ -18,8 +18,10 @@ WORDS: Final = """\
 Of a member: who suspected it, on what evidence, who confirmed it, whether it refuted, and what would have changed
 the outcome. Every node has seen for itself: this is the story of the node that is asked, with its clock.
 
-Of a task: what it waits for, each attempt, why it was started there and how it ended. That is what a majority of
-the task's voters has on record; who is free just now is what the node that is asked knows.
+Of a task: what it waits for, each attempt, why it was started and how it ended; that is what a majority of the
+task's voters has on record. And whom it was offered to first: its home, or, where members contested it, who was
+called and what each bid; where its queue has another strategy, that one. Who is free just now, and what is set for
+the queue, is what the node that is asked knows.
 """
 
 

@@ -14,7 +14,7 @@ from mesh.cli.telling import day_clock, happening, page, paragraphs, title, when
 from mesh.cli.waiting import waits_for
 from mesh.core.time import format_duration
 from mesh.tasks.contest_words import contest_evidence, contest_words
-from mesh.tasks.words import UNFINISHED, attempt_reason, loss_reason, wants_text
+from mesh.tasks.words import UNFINISHED, attempt_reason, loss_reason, queue_text, wants_text
 
 Task: TypeAlias = dict[str, Any]
 
@@ -66,6 +66,7 @@ def condition(task: Task, now: float) -> list[str]:
     lines.append(f"command: {command[:_COMMAND_CHARS]}{'…' * (len(command) > _COMMAND_CHARS)}")
     if asked := wants_text(task):
         lines.append(f"asks for: {asked}")
+    lines.append(f"queue: {queue_text(task)}")
     if task["home"] and _is_open(task):
         lines.append(f"its home, which is asked first, is {task['home']}")
     return lines
@@ -138,6 +139,8 @@ def _happenings(task: Task, now: float) -> Iterator[tuple[str, str, list[str]]]:
         if missing:
             begun.append(f"{missing} attempts before it are not on record any more")
         words = f"attempt {number} began on {attempt['node']}: {attempt_reason(attempt['cause'])}"
+        if attempt["node"] == task["home"]:
+            begun.insert(0, f"{attempt['node']} is its home")
         yield when(now, attempt["started"]), words, begun
         if attempt["ended"] is not None:
             why = [attempt["error"]] if attempt["error"] else []

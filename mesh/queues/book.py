@@ -88,6 +88,9 @@ class _Known:
     asked: int = 0
     """The question under way; 0: none."""
 
+    is_heard: bool = False
+    """A majority has been found to hold this, or nothing, at least once."""
+
 
 class QueueBook:
     """The queues of one node's session."""
@@ -128,6 +131,12 @@ class QueueBook:
             self._ask_at = now if self._ask_at is None else self._ask_at
         return DEFAULT if known.settings is None else known.settings.strategy
 
+    def known(self, now: float, queue: str) -> Strategy | None:
+        """Return what `strategy_of` does; None where that is but the default, as nothing was heard of the queue yet."""
+        strategy = self.strategy_of(now, queue)
+        known = self._known[queue]
+        return strategy if known.is_heard or known.settings is not None else None
+
     # What is heard.
 
     def learn(self, now: float, queue: str, settings: QueueSettings | None) -> None:
@@ -136,6 +145,7 @@ class QueueBook:
         self._known[queue] = known
         self._bound()
         known.settings, known.asked_at = _later(known.settings, settings), now
+        known.is_heard = True
         if self._is_awaited(queue, known):
             self._await_no_more(queue, known)  # what is under way may tell what was before
             self._arm(now, queue)
@@ -161,6 +171,7 @@ class QueueBook:
         known = self._known[queue]
         known.asked = 0
         if isinstance(done.outcome, Seen):
+            known.is_heard = True
             # This voter may have stored a later one since the others answered; of as many changes the majority's counts.
             known.settings = _later(self._own(queue), self._read(queue, done.outcome.value))
         self._arm(now, queue)

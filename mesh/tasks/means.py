@@ -7,10 +7,11 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from mesh.core.ballot import Ballot
 from mesh.core.effects import Answer
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember, LiveView
-from mesh.queues.settings import QueueSettings
+from mesh.queues.settings import DEFAULT, QueueSettings, Strategy, queue_key
 from mesh.registers.proposal import Change, majority
 from mesh.registers.trust import Hold
 from mesh.registers.voter import Voter
@@ -85,6 +86,10 @@ def _no_queues(_now: float, _queue: str, _settings: QueueSettings | None) -> Non
     return None
 
 
+def _unheard(_now: float, _queue: str) -> Strategy | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
     """What every question has at its disposal."""
@@ -112,6 +117,9 @@ class Means:
     learn_queue: Callable[[float, str, QueueSettings | None], None] = field(default=_no_queues)
     """Takes what a majority was found to hold of a queue; None: nothing is set for it."""
 
+    known_strategy: Callable[[float, str], Strategy | None] = field(default=_unheard)
+    """Returns a queue's strategy; None: nothing was heard of it yet, and it is being asked about."""
+
     @property
     def own(self) -> Owner:
         """This session."""
@@ -122,21 +130,42 @@ class Means:
         """Return `now` as time of day."""
         return now + self.unix_offset_s
 
-    def json(self, key: bytes, value: Value) -> dict[str, Any]:
+    def json(self, key: bytes, value: Value, *, asked_at: float | None = None) -> dict[str, Any]:
         """Return the JSON of the task that a majority was seen to hold.
+
+        `asked_at`: when somebody asked about this one task; then it says its queue's strategy, and that is asked about.
 
         Raises:
             DecodeError: it holds none that this version can read.
         """
         record = self.registers.voter.record(key)
         token = record.ballot if record.value == value else None
-        return self.body_json(key, of_value(value), token=token)
+        body = of_value(value)
+        strategy = None if asked_at is None else self.strategy(asked_at, body.spec.queue)
+        return self.body_json(key, body, strategy=strategy, token=token)
 
-    def body_json(self, key: bytes, body: Body, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - to `task_json`
-        """Return a task's JSON, with its home as it is now. O(members)."""
-        candidates = [] if body.state.is_terminal else self.view.candidates(body.head.wants)
+    def body_json(
+        self,
+        key: bytes,
+        body: Body,
+        *,
+        strategy: Strategy | None = None,
+        token: Ballot | None = None,
+    ) -> dict[str, Any]:
+        """Return a task's JSON, with its home as it is now, if its queue's tasks have one. O(members)."""
+        has_home = strategy in {None, Strategy.RENDEZVOUS} and not body.state.is_terminal
+        candidates = self.view.candidates(body.head.wants) if has_home else []
         home = candidates[0].name if candidates else None
-        return task_json(body, home=home, **self.seen(key, body), **more)
+        word = None if strategy is None else str(strategy)
+        return task_json(body, home=home, strategy=word, token=token, **self.seen(key, body))
+
+    def strategy(self, now: float, queue: str) -> Strategy | None:
+        """Return a queue's strategy as this node knows it; None: it does not yet.
+
+        Who votes on the queue's own register knows whether it holds nothing.
+        """
+        is_own = self.registers.place(queue_key(queue)) is not None
+        return self.known_strategy(now, queue) or (DEFAULT if is_own else None)
 
     def seen(self, key: bytes, body: Body) -> dict[str, Any]:
         """Return what this voter's steward knows of a task: what it waits for, whether its run was lost, or is frozen here."""

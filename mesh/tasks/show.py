@@ -19,6 +19,7 @@ def task_json(
     body: Body,
     *,
     home: str | None = None,
+    strategy: str | None = None,
     waits_for: str = "",
     lost: tuple[AttemptCause, float] | None = None,
     is_frozen: bool = False,
@@ -29,7 +30,8 @@ def task_json(
 
     Args:
         body: the task.
-        home: the name of its first candidate now.
+        home: the name of its first candidate now; None: it has none, or its queue's strategy asks nobody first.
+        strategy: of its queue, as it is known here; None: it is not, or was not looked for.
         waits_for: why it is not running, in words, if it is ready, or lost.
         lost: why whoever has it runs it no more, though nobody has written that yet, and since when (Unix) that is seen.
         is_frozen: whether this node holds its run frozen.
@@ -37,17 +39,15 @@ def task_json(
         is_short: whether it is for a list.
     """
     last = body.attempts[-1] if body.attempts else None
-    argv = list(body.spec.argv)
-    if is_short:
-        argv = [argument[:SHORT_ARGUMENT_CHARS] for argument in argv[:SHORT_ARGV_MAX]]
     is_waiting = body.state is TaskState.READY or lost is not None
     has_owner = last is not None and (body.state is TaskState.LEASED or body.state.is_terminal)
     return {
         "id": body.task_id,
         "state": body.state.word,
         "queue": body.spec.queue,
+        "strategy": strategy,
         "kind": "command",
-        "argv": argv,
+        "argv": _argv(body, is_short=is_short),
         "key": body.spec.key,
         "pool": body.spec.pool,
         "class": body.spec.node_class,
@@ -75,6 +75,13 @@ def task_json(
         ],
         "result": _result_json(body.result, SHORT_TAIL_CHARS if is_short else TAIL_CHARS),
     }
+
+
+def _argv(body: Body, *, is_short: bool) -> list[str]:
+    argv = list(body.spec.argv)
+    if not is_short:
+        return argv
+    return [argument[:SHORT_ARGUMENT_CHARS] for argument in argv[:SHORT_ARGV_MAX]]
 
 
 def _attempt_json(attempt: Attempt, token: Ballot | None) -> dict[str, Any]:

@@ -385,6 +385,7 @@ class Tasks:
             is_frozen=self._claiming.is_frozen,
             name_home=steward.name_home,
             learn_queue=self._book.learn,
+            known_strategy=self._book.known,
         )
 
     def _is_member(self, node_id: NodeId) -> bool:

@@ -36,7 +36,7 @@ class Getting(TaskTalk):
 
     def on_outcome(self, now: float, part: int, outcome: Outcome) -> list[Step]:
         """Answer with what a majority holds."""
-        del now, part
+        del part
         if isinstance(outcome, Late):
             return self._late()
         if isinstance(outcome, Refused):
@@ -44,7 +44,7 @@ class Getting(TaskTalk):
         body = self._body(outcome.value)
         if isinstance(body, str) or outcome.value is None:
             return self.end(error=str(body))
-        return self.end(self._means.json(self._key, outcome.value))
+        return self.end(self._means.json(self._key, outcome.value, asked_at=now))
 
 
 class Waiting(TaskTalk):

@@ -30,6 +30,14 @@ LOSSES: Final = {
 FROZEN: Final = "whether its lease lives is in doubt"
 """Why its node holds a run frozen."""
 
+STRATEGIES: Final = {
+    "rendezvous": "its home first, another where that is busy",
+    "contest": "the fittest of those that are called",
+    "round_robin": "one member after the other",
+    "pull": "whoever is idle, the oldest task first",
+}
+"""Whom a queue's strategy has ask for a task."""
+
 IDS_SHOWN_MAX: Final = 5
 _STATES: Final = {"leased": "running"}
 
@@ -50,6 +58,15 @@ def loss_reason(cause: str) -> str:
 def state_word(state: str, *, is_lost: bool = False) -> str:
     """Return a task's state as people say it: what is leased runs, unless that run is known to be lost."""
     return "lost" if is_lost and state == "leased" else _STATES.get(state, state)
+
+
+def queue_text(task: Mapping[str, Any]) -> str:
+    """Return a task's queue, and whom its strategy has ask for the task, where that is known."""
+    queue, strategy = str(task["queue"]), task.get("strategy")
+    if not strategy:
+        return queue
+    whom = STRATEGIES.get(strategy)
+    return f"{queue} ({strategy}{f': {whom}' if whom else ''})"
 
 
 def wants_text(task: Mapping[str, Any]) -> str:

@@ -66,7 +66,7 @@ def _attempts(board: Board, task: TaskRow, zone: tzinfo | None) -> list[Line]:
     if not attempts:
         return [[Segment(_who_knows(task), DIM)]]
     cells = min(_NODE_CELLS_MAX, max(4, *(cell_len(text(one, "node")) for one in attempts)))
-    titles = f"{'ATTEMPT':>7}  {'NODE':<{cells}}  {'BEGAN':<8}  {'TOOK':>6}  {'END':<12}  WHY THERE"
+    titles = f"{'ATTEMPT':>7}  {'NODE':<{cells}}  {'BEGAN':<8}  {'TOOK':>6}  {'END':<12}  CAUSE"
     return [
         [Segment(titles, COLUMN)],
         *(

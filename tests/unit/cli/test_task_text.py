@@ -95,12 +95,26 @@ def test_attempts_say_where_when_why_and_how_they_ended() -> None:
     again = attempt(2, node="n2", cause="crash", started=NOW - 14, ended=NOW - 9, exit_code=3)
     lines = task_facts(task(attempts=[lost, again])).splitlines()[-3:]
     began = time.strftime("%H:%M:%S", time.localtime(NOW - 14))
-    headings = ["ATTEMPT", "NODE", "BEGAN", "TOOK", "END", "WHY", "THERE", "ERROR"]
+    headings = ["ATTEMPT", "NODE", "BEGAN", "TOOK", "END", "CAUSE", "ERROR"]
     assert lines[0].split() == headings
     assert "cut off  first run" in lines[1]
     assert lines[1].endswith("n3 died")
     assert f"{began}.000  5.0s" in lines[2]
     assert "exit 3   the node before was lost" in lines[2]
+
+
+def test_an_attempt_at_home_says_so_and_a_queue_says_whom_it_has_asked_where_that_is_known() -> (
+    None
+):
+    there = task_facts(task(attempts=[attempt(1), attempt(2, node="n2")])).splitlines()[-2:]
+    assert "n3 " in there[0]
+    assert "n2 (home)" in there[1]
+    assert "queue    default\n" in task_facts(task())
+    assert "queue    default\n" in task_facts(task(strategy=None))
+    pulled = task_facts(task(strategy="pull", home=None))
+    assert "queue    default (pull: whoever is idle, the oldest task first)" in pulled
+    assert "home     -" in pulled
+    assert "queue    default (luck)" in task_facts(task(strategy="luck"))  # of a later version
 
 
 def test_states_are_said_as_people_say_them() -> None:

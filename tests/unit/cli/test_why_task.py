@@ -62,14 +62,21 @@ def attempt(number: int, node: str, **changes: object) -> dict[str, object]:
 def test_ready_task_says_what_it_waits_for() -> None:
     waiting = task(waits_for="a free slot: n1, n2 are all busy")
     text = as_text(waiting, "n1", NOW)
-    assert text.splitlines()[:4] == [
+    assert text.splitlines()[:5] == [
         "task t1 is ready",
         "  for 1m30s, since 07:58:30.000",
         "  command: make all",
+        "  queue: default",
         "  its home, which is asked first, is n2",
     ]
     assert "07:58:30.000   1m30s ago  n1 took it in" in text
     assert text.endswith("what it waits for\n  A free slot: n1, n2 are all busy.")
+
+
+def test_a_task_of_a_queue_without_homes_says_whom_its_strategy_has_ask() -> None:
+    text = as_text(task(home=None, strategy="round_robin"), "n1", NOW)
+    assert "  queue: default (round_robin: one member after the other)\n" in text
+    assert "home" not in text
 
 
 def test_node_that_does_not_offer_a_task_says_that_it_does_not_know() -> None:
@@ -92,11 +99,11 @@ def test_attempts_say_why_they_began_and_how_they_ended() -> None:
         "n1 took it in",
         "attempt 1 began on n3: first run: token …890123456789",
         "attempt 1 was lost, without a verdict: n3 was not heard of any more",
-        "attempt 2 began on n2: the node before was not heard of any more: token …890123456789",
+        "attempt 2 began on n2: the node before was not heard of any more: n2 is its home; token …890123456789",
         "attempt 2 ended with exit code 3",
         "attempt 3 began on n1: the run before failed: token …890123456789",
         "attempt 3 was let go by n1: it was released: it leaves",
-        "attempt 4 began on n2: the node before let it go",
+        "attempt 4 began on n2: the node before let it go: n2 is its home",
     ]
     assert headline(running) == "task t1 is running on n2"
     assert "the lease lapses, and another member runs it" in what_next(running, "n1")[1]

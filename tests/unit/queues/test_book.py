@@ -120,6 +120,19 @@ def test_what_a_majority_holds_is_known_once_it_answered() -> None:
     assert reader.strategy() is PULL
 
 
+def test_what_nobody_has_said_yet_is_told_from_the_default() -> None:
+    reader = Reader()
+    assert reader.book.known(reader.now, "thumbs") is None
+    reader.look()
+    reader.answer(Late(may_be_chosen=False))  # of no majority
+    assert reader.book.known(reader.now, "thumbs") is None
+    reader.wait(REFRESH_S)
+    assert reader.book.known(reader.now, "thumbs") is DEFAULT
+    reader = Reader()
+    reader.store(setting())  # by this node's own voter, before anybody was asked
+    assert reader.book.known(reader.now, "thumbs") is PULL
+
+
 def test_a_queue_is_asked_about_once_at_a_time_however_often_it_is_used() -> None:
     reader = Reader()
     for _ in range(5):

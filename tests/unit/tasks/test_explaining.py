@@ -90,3 +90,21 @@ def test_who_only_reads_a_task_is_not_kept_waiting() -> None:
     answer = crew.give(OUT, lambda number: GetTask(number, "t"))
     assert answer is not None
     assert "contests" not in answer.result
+
+
+def test_a_task_says_its_queues_strategy_once_that_is_known_and_a_home_only_where_it_has_one() -> (
+    None
+):
+    crew = contested()
+    told = why(crew, A)
+    assert (told["state"], told["strategy"], told["home"]) == ("leased", "contest", None)
+    assert why(crew)["strategy"] is None  # heard of for the first time
+    told = why(crew)
+    assert (told["strategy"], told["home"]) == ("contest", None)
+    crew.submit("t2")
+    crew.give(A, lambda number: GetTask(number, "t2"))
+    crew.wait(TOLD_S)
+    answer = crew.answer(A)
+    assert answer is not None
+    assert answer.result["strategy"] == "rendezvous"  # nothing was set: it votes on that
+    assert answer.result["home"] in {"n21", "n22", "n23"}
