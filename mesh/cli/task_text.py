@@ -136,10 +136,11 @@ def _attempt_rows(task: dict[str, Any]) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for attempt in task["attempts"]:
         started, ended, code = attempt["started"], attempt["ended"], attempt["exit_code"]
+        until = task["lost_since"] if ended is None and is_lost(task) else ended
         if started is None:
             took = "-"
         else:
-            took = since(started) if ended is None else format_duration(ended - started)
+            took = since(started) if until is None else format_duration(max(0.0, until - started))
         rows.append(
             (
                 attempt["number"],

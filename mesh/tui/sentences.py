@@ -25,6 +25,7 @@ _PHRASES: Final[dict[str, str]] = {
     "warn": "warns",
 }
 
+_OVER: Final = frozenset({"done", "failed", "cancelled"})
 _PLAIN_KINDS: Final = frozenset(
     {"found", "join", "return", "update", "suspect", "refute", "dead", "leave", "forget"}
 )
@@ -43,7 +44,9 @@ def sentence(event: EventRow) -> tuple[str, str]:
     is_again = event.kind == "task" and event.state == "ready"
     known = "took task {task} back" if is_again else _PHRASES.get(event.kind)
     phrase = known.format(**subject) if known else f"{event.kind or '?'} {event.member}".rstrip()
-    cause = f" ({event.cause})" if event.cause else ""
+    # A task that is over did not end for the reason that its last attempt was started.
+    is_over = event.kind == "task" and event.state in _OVER
+    cause = f" ({event.cause})" if event.cause and not is_over else ""
     more = event.proof if event.kind in _PLAIN_KINDS else event.detail or event.proof
     if event.kind == "warn" and event.task_id:
         more = f"task {event.task_id}: {more}"

@@ -70,7 +70,9 @@ def _attempts(board: Board, task: TaskRow, zone: tzinfo | None) -> list[Line]:
     return [
         [Segment(titles, COLUMN)],
         *(
-            _attempt(board, attempt, (number_, cells), zone, is_lost=task.state == "lost")
+            _attempt(
+                board, attempt, (number_, cells), zone, task.lost if task.state == "lost" else None
+            )
             for number_, attempt in enumerate(attempts, 1)
         ),
     ]
@@ -84,15 +86,16 @@ def _who_knows(task: TaskRow) -> str:
 
 
 def _attempt(
-    board: Board, attempt: Json, place: tuple[int, int], zone: tzinfo | None, *, is_lost: bool
+    board: Board, attempt: Json, place: tuple[int, int], zone: tzinfo | None, lost: float | None
 ) -> Line:
     """Return the line of an attempt; `place` is its position, and the cells of its node's name.
 
-    `is_lost`: what is on record as the one that runs is known not to.
+    `lost`: since when (Unix) what is on record as the one that runs is known not to; None: it is not.
     """
     position, cells = place
-    started, ended = number(attempt, "started"), number(attempt, "ended")
-    took = format_duration((ended or board.at) - started) if started else "-"
+    started, ended, is_lost = number(attempt, "started"), number(attempt, "ended"), lost is not None
+    until = ended or lost or board.at
+    took = format_duration(max(0.0, until - started)) if started else "-"
     exit_code, error = whole(attempt, "exit_code"), text(attempt, "error")
     end = attempt_end(
         is_over=ended is not None, end=text(attempt, "end"), exit_code=exit_code, is_lost=is_lost

@@ -21,6 +21,16 @@ from tests.unit.tui.boards import event_json
         ("task", {"task_id": "t1", "state": "failed"}, ("n1 saw task t1 failed", "")),
         (
             "task",
+            {"task_id": "t1", "state": "cancelled", "cause": "crash"},
+            ("n1 saw task t1 cancelled", ""),
+        ),
+        (
+            "task",
+            {"task_id": "t1", "state": "leased", "cause": "first"},
+            ("n1 saw task t1 running (first)", ""),
+        ),
+        (
+            "task",
             {"task_id": "t1", "state": "ready", "cause": "crash", "detail": "n3 died"},
             ("n1 took task t1 back (crash)", "n3 died"),
         ),

@@ -82,6 +82,7 @@ def test_run_that_was_lost_is_not_shown_as_one_that_runs() -> None:
     assert "lost  waits for 7.0s" in text
     assert "its turn" in text
     assert "  lost          first run" in text
+    assert "53s  lost" in text  # what was lost counts no further
     assert "follows what it writes" not in text
 
 
