@@ -141,7 +141,10 @@ def _happenings(task: Task, now: float) -> Iterator[tuple[str, str, list[str]]]:
         words = f"attempt {number} began on {attempt['node']}: {attempt_reason(attempt['cause'])}"
         if attempt["node"] == task["home"]:
             begun.insert(0, f"{attempt['node']} is its home")
-        yield when(now, attempt["started"]), words, begun
+        if attempt["started"] is None:
+            words = f"attempt {number} was given to {attempt['node']}, and not started there: "
+            words += attempt_reason(attempt["cause"])
+        yield when(now, attempt["started"] or attempt["claimed"]), words, begun
         if attempt["ended"] is not None:
             why = [attempt["error"]] if attempt["error"] else []
             yield when(now, attempt["ended"]), f"attempt {number} {_ended(attempt)}", why

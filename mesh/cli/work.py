@@ -40,6 +40,8 @@ attempt  one run of the task on one node; its cause is why it was started, not w
            the node before was not heard of any more  its lease lapsed
            the node before was lost                 that its session is over is proven
            the node before let it go                it left, or ran short of something
+began    when its process was started (`started` in JSON): its node knows, and says so at the end. Of one that still
+         runs elsewhere, or was lost, it is when its node asked for it (`claimed` in JSON), a moment before as a rule
 """
 
 

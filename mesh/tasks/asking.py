@@ -158,7 +158,7 @@ class Asking:
                     body = of_value(value)
                 except DecodeError:
                     continue  # of a later version: counted, but not shown
-                known = value, task_json(body, is_short=True, **self._means.seen(key, body))
+                known = value, task_json(body, self._means.seen(key, body), is_short=True)
             if value.standing is Standing.FINAL:
                 shown[key] = known
             tasks.append(known[1])

@@ -81,7 +81,8 @@ class Attempt:
     name: str  # of the node, as people know it
     cause: AttemptCause
     token: Ballot | None = None  # None: nobody who knew it has written it down
-    started: float  # Unix: when it was claimed
+    claimed: float  # Unix: when its owner asked for it
+    started: float | None = None  # Unix: when its process was started, as its owner says at the end
     ended: float | None = None  # Unix
     end: End = End.OPEN
     exit_code: int | None = None

@@ -20,7 +20,7 @@ Source: our own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
@@ -133,7 +133,7 @@ class Claim(Change):
             return Refusal.NOT_DUE
         running = body.running
         if running is not None:
-            if running.owner == self.owner and running.started == self.at:
+            if running.owner == self.owner and running.claimed == self.at:
                 return body
             is_it = self.lost_attempt in {0, running.number}
             lost = self.lost if is_it else AttemptCause.LAPSE
@@ -149,7 +149,7 @@ class Claim(Change):
             boot=self.owner.boot,
             name=self.name,
             cause=body.cause,
-            started=self.at,
+            claimed=self.at,
         )
         return replace(
             body,
@@ -167,6 +167,8 @@ class _OwnersChange(Change):
     owner: Owner
     attempt: int
     token: Ballot
+    started: float | None = field(default=None, kw_only=True)
+    """When (Unix) its process was started; None: it was not, or that is on record."""
 
     def _apply(self, body: Body) -> Body | Refusal:
         running = body.running
@@ -174,6 +176,8 @@ class _OwnersChange(Change):
             return Refusal.NOT_LEASED
         if (running.owner, running.number) != (self.owner, self.attempt):
             return Refusal.ANOTHERS
+        if self.started is not None:
+            running = replace(running, started=self.started)
         return self._change(body, running)
 
     def _change(self, body: Body, running: Attempt) -> Body | Refusal:

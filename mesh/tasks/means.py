@@ -19,7 +19,7 @@ from mesh.tasks.body import Body, Head
 from mesh.tasks.entry import Loss
 from mesh.tasks.form import of_value
 from mesh.tasks.quorum import away, standstill
-from mesh.tasks.show import task_json
+from mesh.tasks.show import Seen, task_json
 from mesh.wire.records import Card
 from mesh.wire.register_messages import Owner, Value
 from mesh.wire.roster_messages import Roster
@@ -78,6 +78,10 @@ def _not_frozen(_key: bytes) -> bool:
     return False
 
 
+def _not_here(_key: bytes) -> float | None:
+    return None
+
+
 def _nobody(_head: Head) -> LiveMember | None:
     return None
 
@@ -110,6 +114,9 @@ class Means:
 
     is_frozen: Callable[[bytes], bool] = field(default=_not_frozen)
     """Says whether a task's run is held frozen by this node."""
+
+    since: Callable[[bytes], float | None] = field(default=_not_here)
+    """Returns when (Unix) the process of a task was started that this node runs; None: it runs none."""
 
     name_home: Callable[[Head], LiveMember | None] = field(default=_nobody)
     """Returns whom the write that creates a task at this first voter may name its owner, and counts a slot of it as taken."""
@@ -157,7 +164,7 @@ class Means:
         candidates = self.view.candidates(body.head.wants) if has_home else []
         home = candidates[0].name if candidates else None
         word = None if strategy is None else str(strategy)
-        return task_json(body, home=home, strategy=word, token=token, **self.seen(key, body))
+        return task_json(body, self.seen(key, body), home=home, strategy=word, token=token)
 
     def strategy(self, now: float, queue: str) -> Strategy | None:
         """Return a queue's strategy as this node knows it; None: it does not yet.
@@ -167,19 +174,20 @@ class Means:
         is_own = self.registers.place(queue_key(queue)) is not None
         return self.known_strategy(now, queue) or (DEFAULT if is_own else None)
 
-    def seen(self, key: bytes, body: Body) -> dict[str, Any]:
-        """Return what this voter's steward knows of a task: what it waits for, whether its run was lost, or is frozen here."""
+    def seen(self, key: bytes, body: Body) -> Seen:
+        """Return what this voter's steward knows of a task: what it waits for, whether its run was lost; and of one that runs here since when, and whether it is frozen."""
         loss, running = self.loss(key), body.running
         if loss is None or running is None or (running.owner, running.number) != loss[:2]:
             lost = None  # nothing is lost, or an attempt that is not the latest
         else:
             lost = loss.cause, self.unix(loss.at)
         is_own = running is not None and running.owner == self.own
-        return {
-            "waits_for": self.waits_for(key),
-            "lost": lost,
-            "is_frozen": is_own and self.is_frozen(key),
-        }
+        return Seen(
+            waits_for=self.waits_for(key),
+            lost=lost,
+            is_frozen=is_own and self.is_frozen(key),
+            since=self.since(key) if is_own else None,
+        )
 
     def no_majority(self, key: bytes, waited_s: float, what: str = "task") -> str:
         """Return the sentence for a question that no majority of the voters of a task, or a queue, answered in time."""

@@ -92,7 +92,7 @@ def claim_of(body: Body) -> Claim:
     """Return the claim that would have written this attempt."""
     running = body.running
     assert running is not None
-    return Claim(running.started, running.owner, running.name)
+    return Claim(running.claimed, running.owner, running.name)
 
 
 def claim_for(offer: Offer, card: Card, at: float) -> Claim:

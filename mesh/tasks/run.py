@@ -116,8 +116,8 @@ class Run:
 
     tails: Tails = field(default_factory=Tails)
     _body: Body | None = None
-    since: float = 0.0
-    """Unix: when its process was started."""
+    since: float | None = None
+    """Unix: when its process was started; None: it was not."""
 
     @property
     def owner(self) -> Owner:
@@ -136,15 +136,19 @@ class Run:
 
     def finished(self, at: float, result: Result, jitter: float) -> Value:
         """Take and return the task with a verdict on this attempt."""
-        return self._change(Finish(at, self.owner, self.body.attempt, self.token, result, jitter))
+        attempt, token = self.body.attempt, self.token
+        change = Finish(at, self.owner, attempt, token, result, jitter, started=self.since)
+        return self._change(change)
 
     def released(self, at: float, reason: str) -> Value:
         """Take and return the task as this attempt lets it go."""
-        return self._change(Release(at, self.owner, self.body.attempt, self.token, reason))
+        attempt, token = self.body.attempt, self.token
+        return self._change(Release(at, self.owner, attempt, token, reason, started=self.since))
 
     def marked(self, at: float) -> Value:
         """Take and return the task as it is to be cancelled."""
-        return self._change(MarkCancelled(at, self.owner, self.body.attempt, self.token))
+        attempt, token = self.body.attempt, self.token
+        return self._change(MarkCancelled(at, self.owner, attempt, token, started=self.since))
 
     def _change(self, change: Change) -> Value:
         value = change(self.value)

@@ -43,6 +43,11 @@ class Runs:
         run = self._runs.get(key)
         return run is not None and run.is_frozen and run.stage in {Stage.RUNNING, Stage.DOOMED}
 
+    def since(self, key: bytes) -> float | None:
+        """Return when (Unix) the process of a task was started that runs here; None: none runs."""
+        run = self._runs.get(key)
+        return None if run is None else run.since
+
     def is_claiming(self, task_id: str) -> bool:
         """Say whether this node has asked for a task, and waits for the answer."""
         run = self._runs.get(task_key(task_id))

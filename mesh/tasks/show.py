@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mesh.core.ballot import Ballot
 from mesh.core.ids import format_id
-from mesh.tasks.body import Attempt, Body, Result
+from mesh.tasks.body import Attempt, Body, End, Result
 from mesh.wire.task_messages import AttemptCause, TaskState
 
 TAIL_CHARS: Final = 4_096
@@ -15,14 +16,32 @@ SHORT_ARGV_MAX: Final = 32
 SHORT_ARGUMENT_CHARS: Final = 256
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a node sees of a task that its record does not say."""
+
+    waits_for: str = ""
+    """Why it is not running, in words, if it is ready, or lost."""
+
+    lost: tuple[AttemptCause, float] | None = None
+    """Why whoever has it runs it no more, though nobody has written that yet, and since when (Unix) that is seen."""
+
+    is_frozen: bool = False
+    """This node holds its run frozen."""
+
+    since: float | None = None
+    """When (Unix) its process was started, if this node runs it."""
+
+
+NOTHING_SEEN: Final = Seen()
+
+
 def task_json(
     body: Body,
+    seen: Seen = NOTHING_SEEN,
     *,
     home: str | None = None,
     strategy: str | None = None,
-    waits_for: str = "",
-    lost: tuple[AttemptCause, float] | None = None,
-    is_frozen: bool = False,
     token: Ballot | None = None,
     is_short: bool = False,
 ) -> dict[str, Any]:
@@ -30,15 +49,14 @@ def task_json(
 
     Args:
         body: the task.
+        seen: what this node sees of it besides.
         home: the name of its first candidate now; None: it has none, or its queue's strategy asks nobody first.
         strategy: of its queue, as it is known here; None: it is not, or was not looked for.
-        waits_for: why it is not running, in words, if it is ready, or lost.
-        lost: why whoever has it runs it no more, though nobody has written that yet, and since when (Unix) that is seen.
-        is_frozen: whether this node holds its run frozen.
         token: of the attempt that runs, where it is known.
         is_short: whether it is for a list.
     """
     last = body.attempts[-1] if body.attempts else None
+    lost = seen.lost
     is_waiting = body.state is TaskState.READY or lost is not None
     has_owner = last is not None and (body.state is TaskState.LEASED or body.state.is_terminal)
     return {
@@ -59,19 +77,20 @@ def task_json(
         "attempt": body.attempt,
         "created": body.created,
         "not_before": body.not_before or None,
-        "started": last.started if last is not None else None,
+        "started": None if last is None else _started(last, seen.since),
         "ended": body.ended,
         "cause": body.cause.word,
         "cancel_requested": body.is_cancel_requested,
         "retries_left": body.retries_left,
         "retry_of": body.retry_of or None,
-        "waits_for": waits_for if is_waiting else "",
+        "waits_for": seen.waits_for if is_waiting else "",
         "lost": lost is not None,
         "lost_cause": None if lost is None else lost[0].word,
         "lost_since": None if lost is None else lost[1],
-        "frozen": is_frozen,
+        "frozen": seen.is_frozen,
         "attempts": [
-            _attempt_json(one, token if one.ended is None else None) for one in body.attempts
+            _attempt_json(one, token, seen.since) if one.ended is None else _attempt_json(one)
+            for one in body.attempts
         ],
         "result": _result_json(body.result, SHORT_TAIL_CHARS if is_short else TAIL_CHARS),
     }
@@ -84,7 +103,19 @@ def _argv(body: Body, *, is_short: bool) -> list[str]:
     return [argument[:SHORT_ARGUMENT_CHARS] for argument in argv[:SHORT_ARGV_MAX]]
 
 
-def _attempt_json(attempt: Attempt, token: Ballot | None) -> dict[str, Any]:
+def _started(attempt: Attempt, since: float | None) -> float | None:
+    """Return when an attempt's process was started, or was claimed, where nobody has said more; None: it never was.
+
+    Its owner says so at the end. Until then the node that runs it knows; of an attempt that was lost, nobody.
+    """
+    if attempt.started is not None or attempt.end in {End.VERDICT, End.RELEASED}:
+        return attempt.started
+    return attempt.claimed if since is None else since
+
+
+def _attempt_json(
+    attempt: Attempt, token: Ballot | None = None, since: float | None = None
+) -> dict[str, Any]:
     token = attempt.token or token
     return {
         "number": attempt.number,
@@ -93,7 +124,8 @@ def _attempt_json(attempt: Attempt, token: Ballot | None) -> dict[str, Any]:
         # In text, as MESH_TOKEN is: few programs read so long a number from JSON exactly.
         "token": None if token is None else str(token.token),
         "cause": attempt.cause.word,
-        "started": attempt.started,
+        "claimed": attempt.claimed,
+        "started": _started(attempt, since),
         "ended": attempt.ended,
         "end": attempt.end.name.lower(),
         "exit_code": attempt.exit_code,

@@ -383,6 +383,7 @@ class Tasks:
             waits_for=steward.waits_for,
             loss=steward.loss,
             is_frozen=self._claiming.is_frozen,
+            since=self._claiming.since,
             name_home=steward.name_home,
             learn_queue=self._book.learn,
             known_strategy=self._book.known,

@@ -109,6 +109,14 @@ def test_attempts_say_why_they_began_and_how_they_ended() -> None:
     assert "the lease lapses, and another member runs it" in what_next(running, "n1")[1]
 
 
+def test_an_attempt_that_was_never_started_is_not_said_to_have_begun() -> None:
+    declined = attempt(1, "n3", claimed=NOW - 61, started=None, ended=NOW - 60, end="released",
+                       error="it was released: it had no slot free any more")  # fmt: skip
+    told = story(task(attempt=1, attempts=[declined]), NOW)[1]
+    assert told.startswith("07:58:59.000")
+    assert "attempt 1 was given to n3, and not started there: first run" in told
+
+
 def test_attempts_that_are_not_on_record_any_more_are_counted() -> None:
     attempts = [attempt(1, "n1", ended=NOW - 50, end="lost"), attempt(40, "n2", cause="lapse")]
     told = story(task("leased", owner="n2", attempt=40, attempts=attempts), NOW)

@@ -195,6 +195,7 @@ def test_the_largest_task_that_is_taken_in_fits_with_all_that_may_become_of_it()
             boot=2**48 - 1,
             name=wide * 64,
             cause=AttemptCause.RECOVERED,
+            claimed=NOON,
             started=NOON,
             ended=NOON,
             end=End.VERDICT,

@@ -112,7 +112,7 @@ def test_a_claim_makes_the_next_attempt_and_names_its_owner() -> None:
     running = body.running
     assert running is not None
     assert (running.number, running.cause, running.name) == (1, AttemptCause.FIRST, "node-1")
-    assert (running.started, running.ended, running.token) == (NOON + 1, None, None)
+    assert (running.claimed, running.ended, running.token) == (NOON + 1, None, None)
 
 
 def test_a_task_is_not_claimed_before_its_time() -> None:
