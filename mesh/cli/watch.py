@@ -27,9 +27,23 @@ _MEMBER_COLUMNS: Final = (
 """The columns, and what all members have in those that are left out then."""
 
 
+MEMBERS_WORDS: Final = """\
+FOR     how long it has been so
+RTT     the round trip of its answers, smoothed
+SLOTS   taken and in all: how many tasks run there, and may run at once
+LOAD    the load average of its last minute, in per cent of all its processors: who wanted to run there. 100% keeps
+        each processor busy, beyond that processes wait for one (`load` in JSON: 1.0 is 100%). It lags behind by that
+        minute. How much of the processors is idle just now is another figure, which contests weigh: mesh why ID
+
+Pools, classes and labels are shown where a member has one of its own.
+"""
+
+
 def add_commands(commands: Commands) -> None:
     """Add this group's commands."""
     members = add_command(commands, "members", show_members, "list the members of the mesh")
+    members.formatter_class = argparse.RawDescriptionHelpFormatter
+    members.epilog = MEMBERS_WORDS
     members.add_argument(
         "--all", action="store_true", help="show those too who have been dead for more than a day"
     )

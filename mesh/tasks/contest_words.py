@@ -15,7 +15,7 @@ Contest: TypeAlias = dict[str, Any]
 CALLED_SHOWN: Final = 8
 _PARTS: Final = {
     "free_slots": "free slots",
-    "cpu": "idle processors",
+    "cpu": "processors idle now",
     "match": "match",
     "lag": "loop on time",
     "history": "history",

@@ -45,7 +45,7 @@ _KEYS: Final = (
 )
 
 _COLUMNS: Final = (
-    ("LOAD", "100%: all its processors busy"),
+    ("LOAD", "minute's load average, per CPU"),
     ("TIME", "how long it waits, runs, or ran"),
     ("BIDS ▲ ▼", "not 1.1-1.3; grants not 85-95%"),
 )

@@ -137,7 +137,9 @@ def _load(member: MemberRow) -> Line:
     style = load_style(member.load)
     return [
         Segment(bar(member.load, 1.0, _BAR_CELLS), style),
-        Segment(f" {format_load(member.load)} of all processors"),
+        Segment(
+            f" {format_load(member.load)} (load average: who wanted to run, of all processors)"
+        ),
     ]
 
 

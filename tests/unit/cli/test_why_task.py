@@ -258,7 +258,7 @@ def test_a_contest_stands_before_the_attempt_that_came_of_it() -> None:
     for words in (
         "v1 called for attempt 1: n1 (0.92), n2 (0.80), n3 (0.50)",
         "n1 declined after 0.4 ms: no slot was free any more",
-        "n2 bid 0.81 after 1.5 ms (idle processors 0.75, free slots 1.00)",
+        "n2 bid 0.81 after 1.5 ms (processors idle now 0.75, free slots 1.00)",
         "n3 said nothing: a fitter one was heard first, or its word was lost",
         "granted to n2, seen 5.2 ms after the call",
     ):

@@ -89,9 +89,9 @@ PANE_200X60 = """\
 │ 1.18 bids/contest ▁▂▆▂  91% in first window  window 4.2ms  118 of 120 won  window factor 2.31
 │ WHEN      TASK, ATTEMPT   CALLED       BIDS, DECLINES             WINNER         AFTER  WINDOW  GROUNDS OF THE WINNER'S BID
 │ 07:59:59  k3j5m7p9q0r1 1  3: n1 n2 n3  -                          ▸ open             -   4.2ms
-│ 07:59:58  k3j5m7p9q0r2 1  3: n1 n2 n3  n1 busy, n2 0.81           ✓ n2           5.3ms   4.2ms  idle processors 0.75, free slots 1.00
-│ 07:59:57  k3j5m7p9q0r3 1  3: n1 n2 n3  n2 0.81, n3 0.77, n1 0.60  ✓ n2           5.3ms   4.2ms  idle processors 0.81, free slots 0.50
-│ 07:59:56  k3j5m7p9q0r4 1  3: n1 n2 n3  n1 busy, n2 0.81           ◐ n2 round 2    3.1s   4.2ms  idle processors 0.75, free slots 1.00
+│ 07:59:58  k3j5m7p9q0r2 1  3: n1 n2 n3  n1 busy, n2 0.81           ✓ n2           5.3ms   4.2ms  processors idle now 0.75, free slots 1.00
+│ 07:59:57  k3j5m7p9q0r3 1  3: n1 n2 n3  n2 0.81, n3 0.77, n1 0.60  ✓ n2           5.3ms   4.2ms  processors idle now 0.81, free slots 0.50
+│ 07:59:56  k3j5m7p9q0r4 1  3: n1 n2 n3  n1 busy, n2 0.81           ◐ n2 round 2    3.1s   4.2ms  processors idle now 0.75, free slots 1.00
 │ 07:59:55  k3j5m7p9q0r5 2  3: n1 n2 n3  -                          ✗ nobody           -   4.2ms
 """
 
@@ -230,7 +230,7 @@ def test_enter_opens_the_page_with_every_score_in_words() -> None:
         "k3j5m7p9q0r2  ✓ n2  attempt 1  granted after 5.3ms",
         "n1 called for attempt 1: n1 (0.92), n2 (0.80), n3 (0.50)",
         "· n1 declined after 0.4 ms: no slot was free any more",
-        "· n2 bid 0.81 after 1.5 ms (idle processors 0.75, free slots 1.00)",
+        "· n2 bid 0.81 after 1.5 ms (processors idle now 0.75, free slots 1.00)",
         "· n3 said nothing: a fitter one was heard first, or its word was lost",
         "· granted to n2, seen 5.3 ms after the call",
         "n1      ▮▮▮▮▮▮▮▮▮▯ 0.92  declined: busy   after 0.40ms",
