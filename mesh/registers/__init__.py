@@ -5,6 +5,7 @@ leases.py     how long an owner trusts, and how long a voter waits: the inequali
 record.py     what a voter keeps of one register
 kinds.py      what a register may hold, by how its key begins
 voter.py      promises, accepts, renews: each durable before it is answered
+ended.py      which sessions are proved to be over
 proposal.py   one ballot of one asker at one register: create, claim or change
 trust.py      an owner's side of one lease: sure, in doubt, lost
 writer.py     an owner's writes under its ballot, numbered

@@ -42,6 +42,7 @@ from typing import TypeAlias
 
 from mesh.core.ballot import NO_BALLOT, Ballot, first_ballot
 from mesh.core.ids import NodeId
+from mesh.registers.ended import EndedSessions
 from mesh.registers.kinds import may_hold
 from mesh.registers.leases import LeaseTimes
 from mesh.registers.record import NOTHING, Record
@@ -128,9 +129,7 @@ class Voter:
         self._armed: dict[bytes, float] = {}
         """When each lease's timer runs out, by this node's clock: of leased records alone."""
 
-        self._ended: dict[NodeId, int] = {}
-        """The latest session of each node that is proved to be over."""
-
+        self._ended = EndedSessions()
         for key, record in self._records.items():
             if record.is_leased and record.promised == record.ballot:
                 self._arm(now, key)
@@ -161,7 +160,7 @@ class Voter:
 
     def end(self, node_id: NodeId, boot: int) -> None:
         """Take the proof that a session runs nothing any more: its leases here are over at once."""
-        self._ended[node_id] = max(boot, self._ended.get(node_id, 0))
+        self._ended.note(node_id, boot)
         for key in [key for key in self._armed if self._is_over(self._records[key])]:
             del self._armed[key]
 
@@ -388,7 +387,7 @@ class Voter:
 
     def _is_over(self, record: Record) -> bool:
         owner: Owner | None = None if record.value is None else record.value.owner
-        return owner is not None and owner.boot <= self._ended.get(owner.node_id, 0)
+        return owner is not None and self._ended.has(owner)
 
     def _arm(self, now: float, key: bytes) -> None:
         self._armed[key] = now + self._times.voter_s

@@ -52,7 +52,9 @@ class FreeSlots:
         return self._moved.get(node_id, 0)
 
     def hear(self, node_id: NodeId, free: int, *, is_news: bool, is_noted: bool | None) -> None:
-        """Take how many it has. `is_noted`: whether it will tell of its next one (None: as before)."""
+        """Take how many it has, if it is a member that may be asked. `is_noted`: whether it will tell of its next one (None: as before)."""
+        if self._view.get(node_id) is None:
+            return
         if self._free.get(node_id) != free:
             self._move(node_id)
         self._free[node_id] = free

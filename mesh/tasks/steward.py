@@ -35,6 +35,7 @@ from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
 from mesh.placement.live_view import LiveMember, LiveView, Wants
 from mesh.queues.settings import Strategy
+from mesh.registers.ended import EndedSessions
 from mesh.registers.record import Record
 from mesh.tasks.body import Head, is_task_key, task_key
 from mesh.tasks.by_node import TasksByNode
@@ -86,9 +87,7 @@ class Steward:
         self._pending: list[Step] = []
         """What is to be said with the next offers: to whom the creations named that are durable here, and calls."""
 
-        self._ended: dict[NodeId, int] = {}
-        """The latest session of each node that is proved to be over."""
-
+        self._ended = EndedSessions()
         self._now = float("-inf")  # as heard last: nothing that lasts until a time is over sooner
 
     def __len__(self) -> int:
@@ -130,7 +129,7 @@ class Steward:
         self._tasks[key] = entry
         if value.owner is not None:
             self._owned.add(value.owner.node_id, key)
-            if record.is_named and not self._is_over(value.owner):
+            if record.is_named and not self._ended.has(value.owner):
                 self._await_named(now, key, entry)
                 if is_new and not lane.key.ahead:
                     self._pending.append((value.owner.node_id, Named(record.ballot, value)))
@@ -142,7 +141,7 @@ class Steward:
 
     def end(self, now: float, node_id: NodeId, boot: int) -> list[bytes]:
         """Take that a session is proved over, the desk being told before; return what it ran. O(its leases)."""
-        self._ended[node_id] = max(boot, self._ended.get(node_id, 0))
+        self._ended.note(node_id, boot)
         self._offers.calling.listener.forget(node_id)  # its next session was not asked yet
         lost = []
         for key in self._owned.of(node_id):
@@ -334,11 +333,8 @@ class Steward:
                     True  # one of them is asked alone next, and what it says counts
                 )
 
-    def _is_over(self, owner: Owner) -> bool:
-        return owner.boot <= self._ended.get(owner.node_id, 0)
-
     def _loss(self, owner: Owner) -> AttemptCause:
-        return AttemptCause.CRASH if self._is_over(owner) else AttemptCause.LAPSE
+        return AttemptCause.CRASH if self._ended.has(owner) else AttemptCause.LAPSE
 
     def _await_named(self, now: float, key: bytes, entry: Entry) -> None:
         """Give whom a creation named as long as an offer to have its lease."""
@@ -353,7 +349,7 @@ class Steward:
             entry.phase = Phase.LEASED
             self._timers.set(key, now + remaining_s)
         else:
-            if entry.phase is Phase.LEASED or (entry.owner and self._is_over(entry.owner)):
+            if entry.phase is Phase.LEASED or (entry.owner and self._ended.has(entry.owner)):
                 # Else this voter was told of it just now, and its owner may renew it.
                 entry.lost_at = now
             ahead_s = self._standing_by.begin_s(key, entry.lane.key.ahead)
