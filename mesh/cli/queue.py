@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from mesh.cli.arguments import Commands, Parser, add_command, add_data, add_json
 from mesh.cli.local_node import MAJORITY_S, answering_node
+from mesh.cli.queue_list import list_queues
 from mesh.cli.stdio import complain
 
 WORDS: Final = """\
@@ -39,8 +40,10 @@ def add_commands(commands: Commands) -> None:
         help="rendezvous, contest, round_robin or pull",
     )
     showing = add_command(actions, "show", show_queue, "show a queue's strategy")
+    listing = add_command(actions, "list", list_queues, "list the queues that something is set for")
     for parser in (setting, showing):
         parser.add_argument("queue", metavar="NAME", type=_name, help="the queue")
+    for parser in (setting, showing, listing):
         add_data(parser)
         add_json(parser)
 

@@ -137,6 +137,10 @@ class QueueBook:
         known = self._known[queue]
         return strategy if known.is_heard or known.settings is not None else None
 
+    def settings(self) -> list[QueueSettings]:
+        """Return all that is known to be set for queues that were asked about here. O(queues)."""
+        return [known.settings for known in self._known.values() if known.settings is not None]
+
     # What is heard.
 
     def learn(self, now: float, queue: str, settings: QueueSettings | None) -> None:

@@ -28,3 +28,14 @@ class ShowQueue:
     command_id: int
     queue: str
     timeout_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ListQueues:
+    """The queues that something is set for, as this node knows them; no majority is asked.
+
+    Answer: `{"queues": [as for ShowQueue, …], "left_out", "unread", "local"}`: how many more there are, how many this
+    version cannot read, and in words how far the list goes.
+    """
+
+    command_id: int

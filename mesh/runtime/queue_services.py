@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mesh.queues.commands import SetQueue, ShowQueue
+from mesh.queues.commands import ListQueues, SetQueue, ShowQueue
 from mesh.queues.settings import check_name, read_strategy
 from mesh.runtime.control import ControlClient, Request, Service
 from mesh.runtime.driver import Driver
@@ -17,7 +17,11 @@ class QueueServices:
 
     def table(self) -> dict[str, Service]:
         """Return every request by name."""
-        return {"queue_set": self._on_set, "queue_show": self._on_show}
+        return {
+            "queue_set": self._on_set,
+            "queue_show": self._on_show,
+            "queue_list": self._on_list,
+        }
 
     async def _on_set(self, request: Request, client: ControlClient) -> None:
         queue, strategy = _queue(request), read_strategy(text(request, "strategy"))
@@ -26,6 +30,9 @@ class QueueServices:
     async def _on_show(self, request: Request, client: ControlClient) -> None:
         queue = _queue(request)
         await client.ok(await self._driver.ask(lambda number: ShowQueue(number, queue)))
+
+    async def _on_list(self, _request: Request, client: ControlClient) -> None:
+        await client.ok(await self._driver.ask(ListQueues))
 
 
 def _queue(request: Request) -> str:

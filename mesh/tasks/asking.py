@@ -18,7 +18,7 @@ from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
 from mesh.errors import DecodeError
 from mesh.hooks.commands import TakeTurn
-from mesh.queues.commands import SetQueue, ShowQueue
+from mesh.queues.commands import ListQueues, SetQueue, ShowQueue
 from mesh.registers.asker import Done
 from mesh.registers.record import Record
 from mesh.tasks.cancelling import Cancelling
@@ -39,6 +39,7 @@ from mesh.tasks.explaining import Explaining
 from mesh.tasks.form import of_value
 from mesh.tasks.listing import Listing
 from mesh.tasks.means import Means, Step
+from mesh.tasks.queue_listing import QueueListing
 from mesh.tasks.queueing import SettingQueue, ShowingQueue
 from mesh.tasks.show import task_json
 from mesh.tasks.submitting import Retrying, Submitting
@@ -67,6 +68,7 @@ class Asking:
         """Begin; `kept` is what this node's voter keeps of tasks, in the order of their making."""
         self._means = means
         self._listing = Listing(kept)
+        self._queues = QueueListing(means)
         self._last = 0
         self._talks: dict[int, Talk] = {}
         self._by_command: dict[int, int] = {}
@@ -87,6 +89,8 @@ class Asking:
             return []
         if isinstance(command, ListTasks):
             return [self._list(command)]
+        if isinstance(command, ListQueues):
+            return [self._queues.answer(command)]
         if len(self._talks) >= TALKS_MAX:
             error = (
                 f"at most {TALKS_MAX} commands about tasks may be under way at one node: try again in a "
@@ -122,6 +126,7 @@ class Asking:
         """Note what this voter holds of a register now; return where its task was, None: not known here."""
         if key in self._shown and self._shown[key][0] is not record.value:
             del self._shown[key]
+        self._queues.changed(key)
         return self._listing.changed(key, record)
 
     def handle_timeout(self, now: float) -> list[Step]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from mesh.hooks.commands import TakeTurn
-from mesh.queues.commands import SetQueue, ShowQueue
+from mesh.queues.commands import ListQueues, SetQueue, ShowQueue
 from mesh.tasks.body import Terms
 from mesh.wire.work_messages import Spec
 
@@ -116,6 +116,7 @@ Question: TypeAlias = (
     | SetQueue
     | ShowQueue
     | TakeTurn
+    | ListQueues
     | Abandon
 )
 """What an answer is the end of."""

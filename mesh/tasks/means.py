@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -90,6 +90,10 @@ def _no_queues(_now: float, _queue: str, _settings: QueueSettings | None) -> Non
     return None
 
 
+def _no_settings() -> Iterable[QueueSettings]:
+    return ()
+
+
 def _unheard(_now: float, _queue: str) -> Strategy | None:
     return None
 
@@ -126,6 +130,9 @@ class Means:
 
     known_strategy: Callable[[float, str], Strategy | None] = field(default=_unheard)
     """Returns a queue's strategy; None: nothing was heard of it yet, and it is being asked about."""
+
+    known_queues: Callable[[], Iterable[QueueSettings]] = field(default=_no_settings)
+    """Returns what is set for the queues that are in use here, as far as that was heard."""
 
     @property
     def own(self) -> Owner:

@@ -387,6 +387,7 @@ class Tasks:
             name_home=steward.name_home,
             learn_queue=self._book.learn,
             known_strategy=self._book.known,
+            known_queues=self._book.settings,
         )
 
     def _is_member(self, node_id: NodeId) -> bool:

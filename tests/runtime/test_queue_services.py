@@ -13,7 +13,7 @@ from mesh.client import Client
 from mesh.core import effects as fx
 from mesh.errors import CommandRefused, ConfigError
 from mesh.node.commands import Command
-from mesh.queues.commands import SetQueue, ShowQueue
+from mesh.queues.commands import ListQueues, SetQueue, ShowQueue
 from mesh.queues.settings import Strategy
 from tests.runtime.scripted_tasks import ScriptedNode, ok, refusal, serving
 
@@ -32,6 +32,8 @@ def answers(command: Command) -> list[fx.Effect]:
         return ok(command, SHOWN | {"outcome": "set"})
     if isinstance(command, ShowQueue) and command.queue == "thumbs":
         return ok(command, SHOWN)
+    if isinstance(command, ListQueues):
+        return ok(command, {"queues": [SHOWN]})
     return refusal(command, "no majority answered")
 
 
@@ -41,6 +43,7 @@ async def test_a_queue_is_set_and_shown(tmp_path: Path) -> None:
         said = await call(tmp_path, "queue_set", queue="thumbs", strategy="pull")
         assert said == SHOWN | {"outcome": "set"}
         assert await call(tmp_path, "queue_show", queue="thumbs") == SHOWN
+        assert await call(tmp_path, "queue_list") == {"queues": [SHOWN]}
         with pytest.raises(CommandRefused, match="no majority answered"):
             await call(tmp_path, "queue_show", queue="other")
     setting, *_ = node.commands

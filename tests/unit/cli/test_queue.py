@@ -96,7 +96,7 @@ def test_names_from_elsewhere_move_nobody_s_cursor() -> None:
         (["set", "", "--strategy", "pull"], "1 to 128 characters is expected, found 0"),
         (["show", "q" * 129], "found 129"),
         (["show"], "NAME"),
-        (["list"], "'set', 'show'"),
+        (["lst"], "'set', 'show', 'list'"),
         ([], "ACTION"),
     ],
 )
