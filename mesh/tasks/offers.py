@@ -82,7 +82,7 @@ class Offers:
         entry.was_let_pass = False
         if len(able) == 1:  # there is nobody to be fitter
             return [(member.node_id, offer)], now + self._config.offer_timeout_s
-        steps, expected = self.calling.open(now, key, offer, able)
+        steps, expected = self.calling.open(now, key, offer, able, entry.lane.key.queue)
         if expected is not None and expected != member.node_id:
             self._expect(key, entry, expected)
         return steps, now + self._config.contest_s_max
@@ -174,7 +174,7 @@ class Offers:
 
     def hear_vitals(self, now: float, sender: NodeId, message: VitalsTold) -> None:
         """Take what a member says of itself: that may be the slot which somebody waits for. O(lanes)."""
-        told = self.calling.listener.told(now, sender)
+        told = self.calling.listener.told(sender)
         self.calling.listener.handle(now, sender, message)
         if told is None or told.free_slots != message.free_slots:  # its load is no news of a slot
             self._queue.note_free(sender, message.free_slots)
