@@ -141,7 +141,23 @@ def _add_offers(join: Parser) -> None:
         help="how many tasks run here at once (default: the number of processors; 0: none; more than 10000 are not used)",
     )
     join.add_argument("--pool", metavar="NAME", default="default", help="default: default")
-    join.add_argument("--class", metavar="NAME", default="general", help="default: general")
+    join.add_argument(
+        "--class",
+        metavar="NAME",
+        default="general",
+        help=(
+            "general; dedicated: takes the tasks of its queues, before others do, and no others; emergency: takes tasks "
+            "only while more than 0.8 of the pool's slots are in use; any other word that tasks may ask for "
+            "(default: general)"
+        ),
+    )
+    join.add_argument(
+        "--queue",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a queue that a dedicated node is for; may be given several times",
+    )
     for flag, metavar, reader, text in (
         ("--label", "KEY=VALUE", pair("--label"), "what tasks may ask for"),
         ("--offer", "KEY=N", amount("--offer"), "an amount that tasks' needs count against"),
@@ -243,6 +259,7 @@ def _settings(options: argparse.Namespace) -> AgentSettings:
         slots=options.slots,
         pool=options.pool,
         node_class=getattr(options, "class"),
+        queues=tuple(options.queue),
         labels=distinct("--label", options.label),
         offers=distinct("--offer", options.offer),
         key_file=None if options.key is None else user_path("--key", options.key),

@@ -81,6 +81,12 @@ def show_members(options: argparse.Namespace) -> int:
 
 def _cell(member: dict[str, Any], key: str) -> str:
     """Return what a member declares, as text: labels as `key=value`, "-" for none."""
+    if key == "class":
+        from mesh.core.member_class import class_words
+
+        # A node that runs since before an upgrade says less.
+        queues, availability = member.get("queues", ()), member.get("availability", "")
+        return class_words(member["class"], queues, availability)
     if key != "labels":
         return str(member[key])
     return " ".join(f"{name}={value}" for name, value in sorted(member["labels"].items())) or "-"

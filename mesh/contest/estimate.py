@@ -15,35 +15,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mesh.contest.fitness import DEDICATED, EMERGENCY, Circumstances, Fitness, Weights, fitness
+from mesh.contest.fitness import Circumstances, Fitness, Weights, fitness
 from mesh.contest.rank import bucket
 from mesh.contest.weighing import COMPARED
 from mesh.core.ids import NodeId
-from mesh.placement.live_view import Wants, suits
+from mesh.placement.live_view import Wants
 from mesh.placement.rendezvous import hash64
 from mesh.wire.contest_messages import HISTORY_MAX, Called
 from mesh.wire.records import Metadata
 from mesh.wire.task_messages import Offer
-
-
-def compared_fitness(
-    wants: Wants, circumstances: Circumstances, weights: Weights = COMPARED
-) -> Fitness | None:
-    """Return how fit a member is, as members compare each other; None: it cannot take such a task, or has no slot free.
-
-    Tasks have no kinds yet: a member of a class that is kept for some is for those that ask for that class. For any
-    other it is the last, fitness 0, and not none at all: what fits may be asked, and no task waits while somebody
-    could run it.
-    """
-    circumstances = replace(
-        circumstances,
-        kinds=("",) if wants.node_class == DEDICATED else (),
-        is_active=wants.node_class == EMERGENCY,
-    )
-    found = fitness(wants, circumstances, weights)
-    if found is None and circumstances.free_slots != 0 and suits(circumstances.meta, wants):
-        return Fitness(0.0, ())
-    return found
 
 
 def expected(
@@ -53,7 +33,7 @@ def expected(
 
     `meta` is what it declares; all else is in the caller's table, and so the same for whoever reckons.
     """
-    found = compared_fitness(wants, _as_told(meta, called), weights)
+    found = fitness(wants, _as_told(meta, called), weights)
     return None if found is None else found.score
 
 
@@ -69,7 +49,7 @@ def own_fitness(
     """Return how fit a member finds itself, with the slots and load (hundredths, 0 to 255) of now; None: as in `expected`."""
     told = _as_told(meta, called)
     circumstances = replace(told, free_slots=free_slots, cpu_pct=load_pct, age_s=0.0)
-    return compared_fitness(wants, circumstances, weights)
+    return fitness(wants, circumstances, weights)
 
 
 def in_order(scores: dict[NodeId, float], key: str) -> list[NodeId]:
@@ -81,6 +61,7 @@ def wants_of(offer: Offer) -> Wants:
     """Return what an offer asks of a member; the task's own id ranks those that are equally fit."""
     return Wants(
         key=offer.task_id,
+        queue=offer.queue,
         pool=offer.pool,
         node_class=offer.node_class,
         labels=offer.labels,

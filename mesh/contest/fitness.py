@@ -6,7 +6,8 @@
     nine parts, each 0 to 1 ── times its share of the weights ──► their sum: the score of fresh knowledge
         │
         ▼ the older the knowledge, the nearer to 0.5, which is what is known of nobody
-    discounted ── a bucket up for a dedicated member ── 0 to 1 ──► the score
+    discounted, 0 to 1 ── the uppermost of eight buckets is kept for dedicated members ──► the score:
+        seven eighths of it, and one eighth more for a member that is dedicated to the task's queue
 
 A part that is not known counts 0.5 as well, neither good nor bad: else whoever keeps silent about its loop lag would
 win. Each part rises with what is good and never falls with it, and so does the score.
@@ -28,7 +29,7 @@ from mesh.contest.rank import BUCKETS
 from mesh.errors import ConfigError
 from mesh.placement.live_view import Wants, suits
 from mesh.wire.contest_messages import WEIGHT_MAX
-from mesh.wire.records import Metadata
+from mesh.wire.records import DEDICATED, GENERAL, Metadata
 
 PRIOR: Final = 0.5
 """What is known of nobody: a part that is not known counts so much, and old knowledge comes to it."""
@@ -42,10 +43,8 @@ LAG_HALF_S: Final = 0.05
 RTT_HALF_S: Final = 0.02
 """A round trip to the voters of so many seconds makes a member half as near: above any site's, below an ocean's."""
 
-GENERAL: Final = "general"
-DEDICATED: Final = "dedicated"
-EMERGENCY: Final = "emergency"
-"""Classes of members that a contest tells apart. Any other is treated as general."""
+STEP: Final = 1 / BUCKETS
+"""So much higher is a dedicated member than another that is as fit: one bucket, be both as fit as can be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +125,7 @@ class Circumstances:
     """What is known of a member, by itself or by another. None: not known."""
 
     meta: Metadata
-    """What it declares: slots, pool, class, labels, amounts."""
+    """What it declares: slots, pool, class, queues, labels, amounts, whether it takes work."""
 
     free_slots: int | None = None
     """0 or more. More than it declares counts as all: the two are told by different ways."""
@@ -142,12 +141,6 @@ class Circumstances:
 
     zone: str = ""
     """Where it is, in the words of whoever runs the mesh; "": not known."""
-
-    kinds: tuple[str, ...] = ()
-    """For a dedicated member: the kinds of tasks that it is for."""
-
-    is_active: bool = False
-    """For an emergency member: the load is high enough for it to take part."""
 
     has_checkpoint: bool | None = None
     """Whether it holds this task's checkpoint."""
@@ -186,8 +179,8 @@ class Part(NamedTuple):
 class Fitness:
     """A score from 0 to 1, and what it is made of.
 
-    The sum of value times weight over all parts is the score of fresh knowledge: before the discount for its age, the
-    bucket up of a dedicated member, and the cut to 0 to 1.
+    The sum of value times weight over all parts is how fit it is by fresh knowledge: before the discount for its age.
+    Seven eighths of that are its score, and one eighth more where it is dedicated.
     """
 
     score: float
@@ -199,42 +192,31 @@ def fitness(
     circumstances: Circumstances,
     weights: Weights = DEFAULT_WEIGHTS,
     *,
-    kind: str = "",
     zone: str = "",
 ) -> Fitness | None:
     """Return how fit a member is for a task; None: it cannot run it, or must not.
 
-    That is so for a member that does not suit what the task asks for or has no free slot, for a dedicated one and a
-    kind that is not its own, and for an emergency one that is not active.
+    That is so for a member that does not suit what the task asks for (as one dedicated to other queues, one that stands
+    by, one that is unfit), and for one that has no free slot.
 
-    Monotone in every part; with age it comes to 0.5 (a dedicated one's to an eighth more), so that old knowledge never
-    makes a member look better than both what it was and that. O(1) in the mesh's size.
+    Monotone in every part; with age it comes to that of 0.5, so that old knowledge never makes a member look better
+    than both what it was and that. O(1) in the mesh's size.
 
     Args:
         wants: what the task asks of a member.
         circumstances: what is known of the member.
         weights: how much each part counts.
-        kind: of the task; "": it has none, and no dedicated member is for it.
         zone: that the task is for, as that of its inputs; "": any, and all are equal.
     """
-    if not _may_run(wants, circumstances, kind):
+    if circumstances.free_slots == 0 or not suits(circumstances.meta, wants):
         return None
     values = _values(wants, circumstances, zone)
     parts = tuple(Part(name, values[name], share) for name, share in weights.shares())
     fresh = sum(part.value * part.weight for part in parts)
     belief = math.exp2(-circumstances.age_s / HALF_LIFE_S)
-    score = PRIOR + (fresh - PRIOR) * belief
-    if circumstances.meta.node_class == DEDICATED:
-        score += 1 / BUCKETS
-    return Fitness(max(0.0, min(1.0, score)), parts)
-
-
-def _may_run(wants: Wants, circumstances: Circumstances, kind: str) -> bool:
-    if circumstances.free_slots == 0 or not suits(circumstances.meta, wants):
-        return False
-    if circumstances.meta.node_class == DEDICATED:
-        return kind in circumstances.kinds
-    return circumstances.is_active or circumstances.meta.node_class != EMERGENCY
+    discounted = max(0.0, min(1.0, PRIOR + (fresh - PRIOR) * belief))
+    is_dedicated = circumstances.meta.node_class == DEDICATED
+    return Fitness((1 - STEP) * discounted + STEP * is_dedicated, parts)
 
 
 def _values(wants: Wants, known: Circumstances, zone: str) -> dict[str, float]:
@@ -267,7 +249,7 @@ def _match(wants: Wants, meta: Metadata) -> float:
     """Return how much of what is special about a suitable member the task asks for; 1 where nothing is special.
 
     Class, labels and amounts are hard needs and all met, so what tells members apart is what they would waste.
-    A dedicated member is here only for its own kind, which is what is special about it.
+    A dedicated member is here only for its own queues, which is what is special about it.
     """
     is_special = meta.node_class != GENERAL
     is_asked = is_special and meta.node_class in (wants.node_class, DEDICATED)

@@ -15,7 +15,7 @@ from typing import Final
 from mesh.core.address import Address
 from mesh.core.ids import NAME_CHARS_MAX, MeshId, NodeId, format_id
 from mesh.core.limits import BOOT_MAX
-from mesh.wire.records import Card, Vitals, decode_card, encode_card
+from mesh.wire.records import Card, Metadata, Vitals, decode_card, encode_card
 
 INCARNATION_MAX: Final = (1 << 32) - 1
 
@@ -68,6 +68,13 @@ class Identity:
             return False
         incarnation = self.card.incarnation + 1
         self._write(replace(self.card, address=address, incarnation=incarnation))
+        return True
+
+    def declare(self, meta: Metadata) -> bool:
+        """Declare something else, under a new incarnation; say whether that was possible."""
+        if self.card.incarnation >= INCARNATION_MAX:
+            return False
+        self._write(replace(self.card, meta=meta, incarnation=self.card.incarnation + 1))
         return True
 
     def raise_boot(self, above: int) -> bool:

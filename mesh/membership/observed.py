@@ -8,7 +8,7 @@ from mesh.core.ids import NodeId, format_id
 from mesh.membership.clues import Clue, clue, kinds_of, texts_of
 from mesh.membership.flaps import FLAPS_MIN, WINDOW_S
 from mesh.membership.member import Change
-from mesh.wire.records import Card, State
+from mesh.wire.records import Availability, Card, State
 
 _KINDS = {
     State.SUSPECT: EventKind.SUSPECT,
@@ -34,7 +34,9 @@ def event_of(
         kind = EventKind.UPDATE
     else:
         return None
-    card = change.card
+    card, availability = change.card, change.card.meta.availability
+    is_said = kind is EventKind.UPDATE and availability is not Availability.OPEN
+    now = f" (now {availability.word})" if is_said else ""
     clues = (*_news(change, kind), *evidence)
     return Event(
         kind=kind,
@@ -42,7 +44,7 @@ def event_of(
         member=card.name,
         state=change.state.word,
         cause=change.after[3].word,
-        detail=f"{_DETAILS[kind]} at {card.address}",
+        detail=f"{_DETAILS[kind]}{now} at {card.address}",
         evidence=texts_of(clues),
         evidence_kinds=kinds_of(clues),
         accuser=accusers[0] if accusers else "",

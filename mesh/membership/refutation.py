@@ -5,6 +5,7 @@
     a later session of mine is over ► my clock or disk was set back: go on under a number above it
     a later session of mine runs    ► another process has my id: this one stops
     my host has another address     ► my card with it, a higher incarnation of the same session, to all
+    I declare something else        ► the same
 
 Source: refutation by incarnation [SWIM §4.2].
 """
@@ -26,7 +27,7 @@ from mesh.membership.identity import Identity
 from mesh.membership.outbox import Outbox
 from mesh.membership.table import MemberTable
 from mesh.wire.packet import encode_message
-from mesh.wire.records import Card, Cause, State
+from mesh.wire.records import Card, Cause, Metadata, State
 from mesh.wire.swim_messages import Alive, Left, Suspect, Verdict
 
 REFUTATIONS_S: Final = 5.0
@@ -94,6 +95,18 @@ class Refutation:
                 self._outbox.send(member.address, card, about=self._identity.node_id)
         text = f"this host's address has changed: reached at {address}, no longer at {before}"
         self._emit(now, EventKind.UPDATE, text)
+
+    def declare(self, now: float, meta: Metadata, why: str) -> None:
+        """Declare something else from now on and tell everybody; `why`, for people: a sentence without its subject."""
+        own = self._table.get(self._identity.node_id)
+        if meta == self._identity.card.meta or (own is not None and own.state is State.LEFT):
+            return
+        if not self._identity.declare(meta):
+            self.impossible += 1
+            return
+        if own is not None:  # else it seeks, and its next question says so
+            self.announce(now)
+        self._emit(now, EventKind.UPDATE, why)
 
     def farewell(self, now: float) -> Left:
         """Mark this node as left and return what to tell everybody."""

@@ -67,4 +67,17 @@ class SetRoom:
     lacks: str = ""
 
 
-Command: TypeAlias = TaskCommand | Leave | ForgetMember | Why | SetLoad | TakeAddress | SetRoom
+@dataclass(frozen=True, slots=True)
+class SetFitness:
+    """Whether this host is fit for work, as its health check says, and why, in words. Not answered.
+
+    Unfit, it takes no more tasks; what runs here goes on.
+    """
+
+    is_fit: bool
+    why: str = ""
+
+
+Command: TypeAlias = (
+    TaskCommand | Leave | ForgetMember | Why | SetLoad | TakeAddress | SetRoom | SetFitness
+)

@@ -7,7 +7,7 @@ Each knows only what it is handed here. What they are told, and what becomes of 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from mesh.contest.known import Known
 from mesh.core.address import Address
@@ -16,6 +16,7 @@ from mesh.core.rng import stream
 from mesh.core.stored import Kept
 from mesh.membership.identity import Identity
 from mesh.membership.swim import Swim
+from mesh.node.availability import OwnAvailability
 from mesh.node.budget import Budget
 from mesh.node.config import NodeConfig
 from mesh.node.departure import Departure
@@ -27,9 +28,13 @@ from mesh.node.roll import Roll
 from mesh.node.standstill import Standstill
 from mesh.node.view import View, build_view
 from mesh.node.work import Work
+from mesh.placement.demand import Demand, demand_of
 from mesh.placement.live_view import LiveView
 from mesh.tasks.config import TasksConfig
 from mesh.wire.records import Card
+
+FRESH_S: Final = 10.0
+"""Vitals of a member that are older, in seconds, say nothing of the load now, where there are fresher ones."""
 
 
 class Machines:
@@ -82,6 +87,7 @@ class Machines:
             seed=seed,
             kept=kept or Kept(),
         )
+        self._availability = OwnAvailability(config.meta)
         self._departure = Departure(TasksConfig().stop_grace_s)
         self._obituary = Obituary(
             self._swim,
@@ -108,6 +114,7 @@ class Machines:
             self._departure.next_deadline(),
             self._obituary.next_deadline(),
             self._standstill.next_deadline(),
+            self._availability.next_deadline(),
             self._budget.next_deadline(),
         )
         return min((at for at in deadlines if at is not None), default=None)
@@ -130,6 +137,14 @@ class Machines:
             started_at=self._started_at,
             is_departing=self._departure.is_under_way,
         )
+
+    def demand(self, now: float) -> Demand:
+        """Return how much of its pool is in use, by those that were heard of in the last seconds. O(members)."""
+        pool = self.identity.card.meta.pool
+        members = [one for one in self._live.members() if one.meta.pool == pool]
+        # In a large mesh most were heard of minutes ago; those that were just now are a fair sample of all.
+        fresh = [one for one in members if self._known_of(one.node_id).age_s(now) <= FRESH_S]
+        return demand_of(fresh or members)
 
     def check_invariants(self) -> None:
         """Raise AssertionError if the machines contradict themselves or each other."""

@@ -7,6 +7,8 @@ decodes packets, gives each message to the machine that owns it, and turns what 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mesh.core.address import Address
 from mesh.core.effects import Answer, Effect, OpenLifeline, SendDatagram, StartExchange, Stop
 from mesh.core.ids import NodeId
@@ -16,7 +18,16 @@ from mesh.core.requests import Ask, Dial, Outgoing, Tell
 from mesh.errors import TransportError
 from mesh.membership.swim import Swim
 from mesh.node.budget import RUMOUR_BYTES_MAX
-from mesh.node.commands import Command, ForgetMember, Leave, SetLoad, SetRoom, TakeAddress, Why
+from mesh.node.commands import (
+    Command,
+    ForgetMember,
+    Leave,
+    SetFitness,
+    SetLoad,
+    SetRoom,
+    TakeAddress,
+    Why,
+)
 from mesh.node.exchanges import is_of_work
 from mesh.node.machines import Machines
 from mesh.node.story import tell_story
@@ -128,6 +139,10 @@ class Node(Machines):
         if isinstance(command, Why):
             offset_s = self.config.unix_offset_s
             return [tell_story(now, command.command_id, self._swim, offset_s, command.whom)]
+        if isinstance(command, SetFitness):
+            self._availability.set_fitness(is_fit=command.is_fit, why=command.why)
+            self._declare(now)
+            return self._settle(now, self._swim.handle_timeout(now))
         if isinstance(command, TakeAddress):
             self._swim.rumours.refutation.move(now, command.address)
             return self._settle(now, self._swim.handle_timeout(now))
@@ -142,11 +157,19 @@ class Node(Machines):
         """Do what is due. Early, repeated and late calls are harmless."""
         if self._is_stopped:
             return []
+        self._declare(now)
         outputs = self._swim.handle_timeout(now)
         outputs += self._work.handle_timeout(now)
         return self._settle(now, outputs)
 
     # Inside.
+
+    def _declare(self, now: float) -> None:
+        """Tell everybody whether this node takes work, if that is another word than before."""
+        declared = self._availability.step(now, lambda: self.demand(now))
+        if declared is not None:
+            meta = replace(self.identity.card.meta, availability=declared.availability)
+            self._swim.rumours.refutation.declare(now, meta, declared.why)
 
     def _answer(self, now: float, source: Address, packet: Packet) -> tuple[object, list[Outgoing]]:
         message = packet.messages[0]

@@ -42,7 +42,7 @@ class Roll:
             member = self._table.get(node_id)
             is_alive = member is not None and member.state is State.ALIVE
             if member is not None and is_alive:
-                self._live.put(_live(member))
+                self._live.put(_live(member, self._live.get(node_id)))
             else:
                 self._live.drop(node_id)
             news.append(News(node_id, _over(change)))
@@ -69,8 +69,8 @@ class Roll:
             self._live.drop(identity.node_id)
             return False
         entry = self._live.get(identity.node_id)
-        wanted = (free_slots, own.boot, own.name)
-        if entry is None or (entry.free_slots, entry.boot, entry.name) != wanted:
+        wanted = (free_slots, own.boot, own.name, own.card.meta)
+        if entry is None or (entry.free_slots, entry.boot, entry.name, entry.meta) != wanted:
             self._live.put(replace(_live(own), free_slots=free_slots))
         return entry is None
 
@@ -80,8 +80,11 @@ class Roll:
         assert {member.node_id for member in self._live.members()} == alive
 
 
-def _live(member: Member) -> LiveMember:
+def _live(member: Member, before: LiveMember | None = None) -> LiveMember:
+    """Return a member's entry. Of this node the table keeps no vitals: they are those `before`."""
     vitals = member.vitals or Vitals(member.card.meta.slots, 0)
+    if member.vitals is None and before is not None and before.boot == member.boot:
+        vitals = Vitals(before.free_slots, before.load_pct)
     return LiveMember(
         node_id=member.node_id,
         boot=member.boot,

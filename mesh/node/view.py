@@ -130,6 +130,8 @@ def _member(
         "load": load,
         "pool": meta.pool,
         "class": meta.node_class,
+        "queues": list(meta.queues),
+        "availability": meta.availability.word,
         "labels": dict(meta.labels),
         "version": meta.version,
         "suspected_by": _accusers(member, swim),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mesh.core.address import Address
 from mesh.core.ids import NodeId
 from mesh.placement.rendezvous import rank
-from mesh.wire.records import Metadata
+from mesh.wire.records import DEDICATED, Availability, Metadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,9 @@ class Wants:
     """What a task asks of a member. An empty part means any."""
 
     key: str
+    queue: str = ""
+    """Its kind: a dedicated member takes those of some queues alone. "": of no queue that a member is dedicated to."""
+
     pool: str = ""
     node_class: str = ""
     labels: tuple[tuple[str, str], ...] = ()
@@ -73,10 +76,11 @@ class LiveView:
     def candidates(self, wants: Wants) -> list[LiveMember]:
         """Return every member that fits `wants`, home first: by rendezvous rank of the key, weighted by slots.
 
-        O(n log n) in the members: about 0.04 ms for 10 of them, 0.25 ms for 100, 2.5 ms for 1,000.
+        Members that are dedicated to its queue come before all others. O(n log n) in the members: about 0.04 ms for 10 of them, 0.25 ms for 100, 2.5 ms for 1,000.
         """
         fitting = [(m.node_id, m.meta.slots) for m in self._members.values() if fits(m, wants)]
-        return [self._members[node_id] for node_id in rank(wants.key, fitting)]
+        found = [self._members[node_id] for node_id in rank(wants.key, fitting)]
+        return sorted(found, key=lambda one: not is_dedicated(one))
 
 
 def fits(member: LiveMember, wants: Wants) -> bool:
@@ -84,8 +88,18 @@ def fits(member: LiveMember, wants: Wants) -> bool:
     return suits(member.meta, wants)
 
 
+def is_dedicated(member: LiveMember) -> bool:
+    """Say whether a member takes the tasks of its queues alone."""
+    return member.meta.node_class == DEDICATED
+
+
 def suits(meta: Metadata, wants: Wants) -> bool:
-    """Say so of what a member declares."""
+    """Say so of what a member declares.
+
+    Not one that is unfit, nor one that stands by unless its class is asked for, nor one dedicated to other queues.
+    """
+    if not _is_available(meta, wants):
+        return False
     if meta.slots < 1 or (wants.pool and wants.pool != meta.pool):
         return False
     if wants.node_class and wants.node_class != meta.node_class:
@@ -98,3 +112,11 @@ def suits(meta: Metadata, wants: Wants) -> bool:
         offers = dict(meta.offers)
         return all(offers.get(name, 0) >= amount for name, amount in wants.needs)
     return True
+
+
+def _is_available(meta: Metadata, wants: Wants) -> bool:
+    if meta.availability is Availability.UNFIT:
+        return False
+    if meta.availability is Availability.STANDBY and wants.node_class != meta.node_class:
+        return False
+    return meta.node_class != DEDICATED or wants.queue in meta.queues

@@ -15,10 +15,20 @@ from mesh.core.limits import SLOTS_MAX
 from mesh.errors import ConfigError
 from mesh.membership.profile import SwimConfig, profile
 from mesh.node.config import LEASES, PACES, UPKEEPS, LeaseTimes, Pace, UpkeepTimes
+from mesh.queues.settings import check_name
 from mesh.runtime.keystore import KEYS_NAME
 from mesh.runtime.reach import Reach
 from mesh.version import __version__
-from mesh.wire.records import Card, Metadata, encode_card
+from mesh.wire.records import (
+    DEDICATED,
+    EMERGENCY,
+    GENERAL,
+    QUEUES_MAX,
+    Availability,
+    Card,
+    Metadata,
+    encode_card,
+)
 
 EVIDENCE: Final = ("all", "none")
 DRAIN_S_MAX: Final = 30 * 86_400.0
@@ -45,7 +55,12 @@ class AgentSettings:
     """How many tasks run here at once, 0 to 65,535. None: one for each processor."""
 
     pool: str = "default"
-    node_class: str = "general"
+    node_class: str = GENERAL
+    """Two words mean something to Mesh itself: dedicated (to `queues`), and emergency (only while the load is high)."""
+
+    queues: tuple[str, ...] = ()
+    """Of a dedicated node: those whose tasks it takes, before others do, and no others."""
+
     labels: Mapping[str, str] = field(default_factory=dict)
     offers: Mapping[str, int] = field(default_factory=dict)
 
@@ -114,7 +129,14 @@ class AgentSettings:
             slots=(os.cpu_count() or 1) if self.slots is None else self.slots,
             offers=tuple(sorted(self.offers.items())),
             version=__version__,
+            queues=tuple(dict.fromkeys(self.queues)),
+            availability=self._availability(),
         )
+
+    def _availability(self) -> Availability:
+        """Return what is declared at first."""
+        is_standing_by = self.node_class == EMERGENCY
+        return Availability.STANDBY if is_standing_by else Availability.OPEN
 
     def node_name(self) -> str:
         """Return the name given, or the host's, cut to what a name may be."""
@@ -132,6 +154,21 @@ class AgentSettings:
         numeric = numeric_host(host)
         if numeric is not None:
             self.reach().check(numeric, what, verb)
+
+    def _check_queues(self) -> None:
+        if self.node_class == DEDICATED and not self.queues:
+            raise ConfigError(
+                "--class dedicated needs the queues whose tasks this node is for, found none; name each by --queue"
+            )
+        if self.queues and self.node_class != DEDICATED:
+            raise ConfigError(
+                f"--queue is for a node that takes the tasks of some queues alone, found class {self.node_class}; "
+                "add --class dedicated, or leave --queue away"
+            )
+        if len(set(self.queues)) > QUEUES_MAX:
+            raise ConfigError(f"at most {QUEUES_MAX} queues are expected, found {len(self.queues)}")
+        for queue in self.queues:
+            check_name(queue)
 
     def check(self) -> None:
         """Raise ConfigError for whatever is wrong; opens neither files nor sockets."""
@@ -152,6 +189,7 @@ class AgentSettings:
             raise ConfigError(
                 "--expect needs seeds to meet at, found none; name them, or leave --expect away to found at once"
             )
+        self._check_queues()
         if not 0 <= self.drain_s <= DRAIN_S_MAX:
             raise ConfigError(
                 f"--drain lies between 0 and {DRAIN_S_MAX:g} s, found {self.drain_s:g}"
@@ -170,5 +208,5 @@ class AgentSettings:
             encode_card(card)  # checks every part, and that they fit into one datagram together
         except UnicodeEncodeError as error:
             raise ConfigError(
-                f"name, pool, class, labels and offers are expected as UTF-8 text, found {error.object[:40]!a}"
+                f"name, pool, class, queues, labels and offers are expected as UTF-8 text, found {error.object[:40]!a}"
             ) from error

@@ -42,6 +42,7 @@ class FaultKind(StrEnum):
     EARLY = "early"  # timers are looked at though nothing is due
     LEAVE = "leave"  # what runs there may go on for `amount` seconds
     JOIN = "join"
+    UNFIT = "unfit"  # its health check fails: it takes no more tasks, and what runs there goes on
     FORGET = "forget"  # one that is held dead is forgotten, as if somebody had asked for it
 
 
@@ -118,8 +119,8 @@ def _draw(rng: random.Random, kind: FaultKind, nodes: int, at_s: float, duration
     return Fault(at_s, kind, whom, duration_s, amount)
 
 
-_NOT_DRAWN: Final = frozenset({FaultKind.LONG_CUT, FaultKind.STANDSTILL})
-"""Where nothing runs, a host that stands still is a node that is paused."""
+_NOT_DRAWN: Final = frozenset({FaultKind.LONG_CUT, FaultKind.STANDSTILL, FaultKind.UNFIT})
+"""Where nothing runs, a host that stands still is a node that is paused, and one that is unfit misses nothing."""
 
 _FEW: Final = frozenset(
     {

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import inf
 from typing import Final, TypeAlias
 
-from mesh.node.commands import ForgetMember, Leave
+from mesh.node.commands import ForgetMember, Leave, SetFitness
 from mesh.sim.faults import Fault, FaultKind
 from mesh.sim.fleet import Fleet
 from mesh.sim.host import Host
@@ -26,6 +26,7 @@ _TROUBLE: Final = frozenset(FaultKind) - {
     FaultKind.CLOCK,
     FaultKind.EARLY,
     FaultKind.JOIN,
+    FaultKind.UNFIT,
     FaultKind.FORGET,
 }
 _UNSETTLING: Final = frozenset({FaultKind.MOVE, FaultKind.DISK, FaultKind.ROLL_BACK})
@@ -77,6 +78,7 @@ class Nemesis:
             FaultKind.EARLY: self._early,
             FaultKind.LEAVE: self._leave,
             FaultKind.JOIN: self._join,
+            FaultKind.UNFIT: self._unfit,
             FaultKind.FORGET: self._forget,
         }
 
@@ -269,6 +271,18 @@ class Nemesis:
                     self._fleet.boot(host)
 
         return come_back if leavers else None
+
+    def _unfit(self, _fault: Fault, hosts: list[Host]) -> Undo | None:
+        victims = [host for host in hosts if host.node is not None and not host.is_paused]
+        for host in victims:
+            self._world.command(host, SetFitness(is_fit=False, why="the nemesis says so"))
+
+        def recover() -> None:
+            for host in victims:
+                if host.node is not None:  # another session begins fit, and hears it once more
+                    self._world.command(host, SetFitness(is_fit=True))
+
+        return recover if victims else None
 
     def _join(self, _fault: Fault, _hosts: list[Host]) -> Undo | None:
         self._fleet.boot(self._fleet.add())

@@ -130,6 +130,7 @@ class Head:
         """What it asks of a member."""
         return Wants(
             key=self.key or self.task_id,
+            queue=self.queue,
             pool=self.pool,
             node_class=self.node_class,
             labels=self.labels,

@@ -97,18 +97,18 @@ class Calling:
         return len(self.caller)
 
     def open(
-        self, now: float, key: bytes, offer: Offer, members: Iterable[LiveMember], queue: str
+        self, now: float, key: bytes, offer: Offer, members: Iterable[LiveMember]
     ) -> tuple[list[Step], NodeId | None]:
-        """Call those of `members`, which fit and may have a slot, that seem fittest for a task of this queue. O(n log n).
+        """Call those of `members`, which fit and may have a slot, that seem fittest. O(n log n).
 
         Returns what to send, and who is expected to win; None: nobody was called.
         """
         self.listener.use(now)
         found: dict[NodeId, Candidate] = {}
-        wants, weighing = wants_of(offer), self._weighing_of(now, queue)
+        wants, weighing = wants_of(offer), self._weighing_of(now, offer.queue)
         weights = weights_of(weighing)
         for member in members:
-            called = self._called(now, member, queue)
+            called = self._called(now, member, offer.queue)
             fitness = expected(member.meta, called, wants, weights)
             if fitness is not None:
                 found[member.node_id] = Candidate(called, fitness)

@@ -4,6 +4,8 @@
     round_robin           the next by node id after who was asked last    A ► B ► C ► A …  who has no slot is passed over
     pull                  who has the most slots free; of these, who has had as many for longest
 
+Under each of them a member that is dedicated to the queue, and has a slot, is asked before any that is not.
+
 Every voter goes round by itself, and begins behind itself: where each has a task or two, they are not all asked of
 the same member. A place in the round is a node id, so who comes or goes moves nobody else's turn.
 
@@ -17,7 +19,7 @@ from dataclasses import replace
 from typing import Final
 
 from mesh.core.ids import NodeId
-from mesh.placement.live_view import LiveMember, LiveView, Wants, fits
+from mesh.placement.live_view import LiveMember, LiveView, Wants, fits, is_dedicated
 from mesh.queues.settings import Strategy
 from mesh.tasks.free_slots import FreeSlots
 from mesh.tasks.lacking import lacking
@@ -35,7 +37,7 @@ class Choosing:
         self._view = view
         self._slots = slots
         self._own_id = own_id
-        self._rounds: dict[tuple[str, Wants], NodeId] = {}  # who was asked last; the latest is last
+        self._rounds: dict[Wants, NodeId] = {}  # who was asked last; the latest is last
         """They outlive their lanes: tasks that come one at a time go round as well."""
 
     def choose(
@@ -55,6 +57,7 @@ class Choosing:
         ]
         if not able:
             return None
+        able = [one for one in able if is_dedicated(one)] or able
         if strategy is Strategy.PULL:
             return min(able, key=self._idleness)
         return self._next_in_round(lane, able)
@@ -101,7 +104,7 @@ class Choosing:
 
     def _next_in_round(self, lane: Lane, able: list[LiveMember]) -> LiveMember:
         """Return the next of these, which are sorted by id."""
-        key = lane.key.queue, lane.key.wants
+        key = lane.key.wants
         last = self._rounds.pop(key, self._own_id)
         found = next((one for one in able if one.node_id > last), able[0])
         self._rounds[key] = found.node_id

@@ -81,6 +81,7 @@ class Entry(Queued):
             seq=self.seq,
             attempt=self.attempt,
             cause=cause,
+            queue=head.queue,
             pool=head.pool,
             node_class=head.node_class,
             labels=head.labels,

@@ -27,12 +27,16 @@ DEAD_MIN: Final = 32
 class LaneKey(NamedTuple):
     """What the tasks of a lane have in common."""
 
-    queue: str
     wants: Wants
     """Without the key of the task: that ranks the members, and rules out none."""
 
     ahead: tuple[NodeId, ...]
     """The voters that see to these tasks before this one."""
+
+    @property
+    def queue(self) -> str:
+        """The queue of these tasks."""
+        return self.wants.queue
 
 
 @dataclass(slots=True, eq=False)

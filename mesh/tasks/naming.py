@@ -79,6 +79,7 @@ def offer_of(body: Body, message: Named) -> Offer:
         seq=0,
         attempt=head.attempt,
         cause=head.cause,
+        queue=head.queue,
         pool=head.pool,
         node_class=head.node_class,
         labels=head.labels,

@@ -82,7 +82,7 @@ class Offers:
         entry.was_let_pass = False
         if len(able) == 1:  # there is nobody to be fitter
             return [(member.node_id, offer)], now + self._config.offer_timeout_s
-        steps, expected = self.calling.open(now, key, offer, able, entry.lane.key.queue)
+        steps, expected = self.calling.open(now, key, offer, able)
         if expected is not None and expected != member.node_id:
             self._expect(key, entry, expected)
         return steps, now + self._config.contest_s_max

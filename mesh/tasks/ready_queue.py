@@ -131,7 +131,7 @@ class ReadyQueue:
 
         None: nobody is known to, or others wait before it. O(members log members).
         """
-        lane = self._lanes.get(LaneKey(head.queue, replace(head.wants, key=""), ()))
+        lane = self._lanes.get(LaneKey(replace(head.wants, key=""), ()))
         if lane is not None and lane.waiting:
             return None
         for member in self._view.candidates(head.wants):

@@ -389,7 +389,7 @@ class Steward:
 
     def _lane_key(self, key: bytes, head: Head, place: int) -> LaneKey:
         wants = replace(head.wants, key="")
-        return LaneKey(head.queue, wants, self._desk.seats(key).voters[:place])
+        return LaneKey(wants, self._desk.seats(key).voters[:place])
 
     def _wants(self, lane: Lane, key: bytes) -> Wants:
         head = head_of(self._desk.voter.record(key))

@@ -154,7 +154,7 @@ def _columns(board: Board) -> list[Column[MemberRow]]:
         Column(title="RTT", cell=_rtt, width_min=6, rank=3, align="right"),
         Column(title="SLOTS", cell=_slots, text=_slots_text, width_min=8, width_max=16, rank=2),
         Column(title="LOAD", cell=_load, width_min=_BAR_CELLS + 6, width_max=14, rank=4),
-        _words("CLASS", lambda m: m.class_, (9, 12), rank=5),
+        _words("CLASS", lambda m: m.class_, (9, 32), rank=5),
         _words("POOL", lambda m: m.pool, (7, 16), rank=6),
         _words("NODE ID", lambda m: m.node_id, (16, 16), rank=8),
         _words("VERSION", lambda m: m.version, (7, 12), rank=9),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from mesh.core.member_class import class_words
 from mesh.tasks.words import FROZEN, state_word, stretch
 from mesh.tui.cells import clean
 from mesh.tui.reading import Json, command_text, listing, mapping, number, text, texts, whole
@@ -72,6 +73,8 @@ class MemberRow:
     load: float | None
     pool: str
     class_: str
+    """Its class, the queues that it is dedicated to, and whether it takes work, in words."""
+
     labels: str
     version: str
     is_self: bool
@@ -98,7 +101,9 @@ class MemberRow:
             used=whole(source, "used"),
             load=number(source, "load"),
             pool=text(source, "pool"),
-            class_=text(source, "class"),
+            class_=class_words(
+                text(source, "class"), texts(source.get("queues")), text(source, "availability")
+            ),
             labels=clean(" ".join(f"{key}={value}" for key, value in labels[:_LABELS_MAX])),
             version=text(source, "version"),
             is_self=source.get("self") is True,

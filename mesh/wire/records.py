@@ -54,16 +54,44 @@ class Cause(IntEnum):
         return "" if self is Cause.NONE else self.name.lower()
 
 
+GENERAL: Final = "general"
+DEDICATED: Final = "dedicated"
+EMERGENCY: Final = "emergency"
+"""Classes of members that mean something to Mesh itself; any other is a word that tasks may ask for."""
+
+QUEUES_MAX: Final = 16
+QUEUE_CHARS_MAX: Final = 128
+"""Of the queues that a dedicated member is for."""
+
+
+class Availability(IntEnum):
+    """Whether a member takes work, by its own word: it declares that as it declares its labels."""
+
+    OPEN = 0
+    STANDBY = 1
+    """An emergency member that is not needed: only a task that asks for its class goes there."""
+
+    UNFIT = 2
+    """Its health check does not pass: nothing goes there."""
+
+    @property
+    def word(self) -> str:
+        """As people and JSON see it."""
+        return self.name.lower()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
     """What a member offers. Sorted tuples, so that equal metadata has equal bytes."""
 
     pool: str = "default"
-    node_class: str = "general"
+    node_class: str = GENERAL
     labels: tuple[tuple[str, str], ...] = ()
     slots: int = 1  # how many tasks run at once; 0: none
     offers: tuple[tuple[str, int], ...] = ()  # declared amounts that tasks' needs count against
     version: str = ""  # the release of Mesh it runs
+    queues: tuple[str, ...] = ()  # of a dedicated member: those whose tasks it takes, and no others
+    availability: Availability = Availability.OPEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +170,8 @@ metadata = s.keyword_struct(
     ("slots", s.uint(16)),
     ("offers", s.pairs(word, s.uint(48), LABELS_MAX)),
     ("version", s.printable(32)),
+    ("queues", s.many(s.printable(QUEUE_CHARS_MAX, empty=False), QUEUES_MAX)),
+    ("availability", enum_of(Availability)),
 )
 _card = s.keyword_struct(
     Card,
@@ -195,13 +225,15 @@ def encode_card(card: Card) -> bytes:
     data = bytes(msgpack.packb(raw))
     if len(data) > CARD_BYTES_MAX:
         raise ConfigError(
-            f"name, labels and offers together may take {CARD_BYTES_MAX} bytes, found {len(data)}: "
-            "use fewer or shorter labels"
+            f"name, labels, offers and queues together may take {CARD_BYTES_MAX} bytes, found {len(data)}: "
+            "use fewer or shorter ones"
         )
     try:
         _parse_card(data)
     except DecodeError as error:
-        raise ConfigError(f"name, labels, offers or address are not valid: {error}") from error
+        raise ConfigError(
+            f"name, labels, offers, queues or address are not valid: {error}"
+        ) from error
     return data
 
 

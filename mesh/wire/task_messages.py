@@ -92,6 +92,7 @@ class Offer:
     seq: int
     attempt: int
     cause: AttemptCause
+    queue: str = ""
     pool: str = ""
     node_class: str = ""
     labels: tuple[tuple[str, str], ...] = ()
@@ -247,6 +248,7 @@ offer_form: Final = s.keyword_struct(
     ("seq", seq_form),
     ("attempt", attempt_form),
     ("cause", r.enum_of(AttemptCause)),
+    ("queue", tag_form),
     ("pool", tag_form),
     ("node_class", tag_form),
     ("labels", labels_form),

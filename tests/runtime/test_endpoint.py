@@ -137,6 +137,20 @@ def test_reach_is_loopback_until_it_is_lifted(host: str, is_within: bool) -> Non
         ({"seeds": (":7946",)}, "a seed is HOST"),
         ({"seeds": ("host:0",)}, "a seed is HOST"),
         ({"expect": 3}, "--expect needs seeds"),
+        ({"node_class": "dedicated"}, "needs the queues .* name each by --queue"),
+        ({"queues": ("video",)}, "found class general; add --class dedicated"),
+        ({"node_class": "dedicated", "queues": ("",)}, "a queue's name of 1 to 128"),
+        (
+            {"node_class": "dedicated", "queues": tuple(f"q{n}" for n in range(17))},
+            "at most 16 queues",
+        ),
+        (
+            {
+                "node_class": "dedicated",
+                "queues": ("x" * 128,) * 1 + tuple("y" * 120 + str(n) for n in range(9)),
+            },
+            "use fewer or shorter ones",
+        ),
         ({"expect": 3, "found": True, "seeds": ("127.0.0.1:1",)}, "one of the two is expected"),
         ({"expect": 3, "found": True}, "one of the two is expected"),
         ({"seeds": ("192.0.2.1:7946",)}, "without a key only loopback may be joined at"),
@@ -146,11 +160,11 @@ def test_reach_is_loopback_until_it_is_lifted(host: str, is_within: bool) -> Non
         ({"pool": "\udce9"}, "UTF-8"),
         ({"slots": -1}, "slots lie between"),
         ({"slots": 70_000}, "slots lie between"),
-        ({"name": ""}, "name, labels, offers or address are not valid"),
-        ({"name": "x" * 65}, "name, labels, offers or address are not valid"),
-        ({"labels": {"k": "v" * 65}}, "name, labels, offers or address are not valid"),
+        ({"name": ""}, "name, labels, offers, queues or address are not valid"),
+        ({"name": "x" * 65}, "name, labels, offers, queues or address are not valid"),
+        ({"labels": {"k": "v" * 65}}, "name, labels, offers, queues or address are not valid"),
         ({"labels": {str(n): "v" * 60 for n in range(30)}}, "may take 1024 bytes"),
-        ({"offers": {"gpu": -1}}, "name, labels, offers or address are not valid"),
+        ({"offers": {"gpu": -1}}, "name, labels, offers, queues or address are not valid"),
     ],
 )
 def test_wrong_settings_are_refused_before_anything_is_started(

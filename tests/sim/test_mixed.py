@@ -36,8 +36,8 @@ def test_seeds_draw_meshes_of_five_to_thirty_with_every_kind_of_trouble() -> Non
     assert all(5 <= options.nodes <= 30 for options in drawn)
     assert {options.profile for options in drawn} == {"local", "lan", "wan"}
     kinds = {fault.kind for options in drawn for fault in options.faults}
-    # A host that stands still as a whole matters to what runs on it: test_guarantees draws those.
-    assert kinds == set(FaultKind) - {FaultKind.STANDSTILL}
+    # A host that stands still as a whole, or is unfit, matters to what runs on it: test_guarantees draws those.
+    assert kinds == set(FaultKind) - {FaultKind.STANDSTILL, FaultKind.UNFIT}
     losses = [options.conditions.loss_ratio for options in drawn]
     assert min(losses) == 0.0
     assert max(losses) == 0.2

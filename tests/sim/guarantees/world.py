@@ -24,13 +24,14 @@ from mesh.registers.leases import local as local_leases
 from mesh.sim.checkers import settle_bound_s
 from mesh.sim.faults import Fault, FaultKind, plan
 from mesh.sim.fleet import SEED_HOSTS, Fleet, FleetOptions
-from mesh.sim.host import NodeFactory
+from mesh.sim.host import Host, NodeFactory
 from mesh.sim.nemesis import Nemesis
 from mesh.sim.network import Conditions, Network
 from mesh.sim.world import World
 from mesh.tasks.config import TasksConfig
+from mesh.wire.records import DEDICATED, EMERGENCY, GENERAL, Availability
 from mesh.wire.task_messages import AttemptCause
-from tests.sim.guarantees.clients import LONGEST_RUN_S, RETRIES, Clients, Work
+from tests.sim.guarantees.clients import LONGEST_RUN_S, QUEUES, RETRIES, Clients, Work
 from tests.sim.guarantees.witness import Witness
 from tests.sim.tasks.judge import Judge
 
@@ -110,6 +111,7 @@ class GuaranteesWorld:
         self._witness = Witness(self.world, self.judge)
         draws = (stream(seed, "clients"), stream(seed, "queues"))
         self._clients = Clients(self.world, self.judge, work, *draws)
+        self._classes = stream(seed, "classes")
         self._times: LeaseTimes = local_leases()
         self._nodes = rng.randint(5, 8)
 
@@ -123,7 +125,8 @@ class GuaranteesWorld:
         hosts, config, times = self.world.hosts, TasksConfig(), self._times
         settle_s = settle_bound_s(self._swim, len(hosts), SEED_HOSTS)
         lapse_s = 3 * (times.doubt_s + config.claim_timeout_s)
-        runs, slots = RETRIES + 4, sum(host.spec.meta.slots for host in hosts)
+        metas = [host.spec.meta for host in hosts]
+        runs, slots = RETRIES + 4, sum(one.slots for one in metas if one.node_class == GENERAL)
         work_s = len(self._clients.tasks) * runs * LONGEST_RUN_S / slots
         pauses_s = runs * (config.taken_pause_s_max + config.offer_timeout_s)
         return (settle_s + lapse_s + work_s + pauses_s) / (1 - times.rho)
@@ -132,6 +135,7 @@ class GuaranteesWorld:
         """Boot, be unfair, heal, and demand the end of everything."""
         judge, world, rng = self.judge, self.world, self._rng
         for host in [self._fleet.add() for _ in range(self._nodes)]:
+            self._classify(host)
             at_s = 0.0 if host.index == 0 else rng.uniform(0.0, 0.5)
             world.loop.schedule(at_s, self._fleet.boot, host)
         self._clients.plan(rng.choice((12, 20, 30, 50)), (1.0, BAD_S))
@@ -206,8 +210,36 @@ class GuaranteesWorld:
             at_s = rng.uniform(BAD_S / 2, BAD_S)
             extra.append(Fault(at_s, FaultKind.DISK, (rng.choice(everybody[1:]),), 1.0))
         self._nemesis.schedule(tuple(extra))
+        self._nemesis.schedule(self._unfit(window))
         for _ in range(rng.choice((0, 4, 10))):
             self.world.loop.schedule(rng.uniform(*window), self._strike, None)
+
+    def _classify(self, host: Host) -> None:
+        """Let some beyond the first three be dedicated to a queue, or stand by until the load is high."""
+        node_class = self._classes.choice((GENERAL, GENERAL, GENERAL, DEDICATED, EMERGENCY))
+        if host.index < SEED_HOSTS or node_class == GENERAL:
+            return
+        is_dedicated = node_class == DEDICATED
+        meta = replace(
+            host.spec.meta,
+            node_class=node_class,
+            queues=(self._classes.choice(QUEUES),) if is_dedicated else (),
+            availability=Availability.OPEN if is_dedicated else Availability.STANDBY,
+        )
+        host.spec = replace(host.spec, meta=meta)
+
+    def _unfit(self, window: tuple[float, float]) -> tuple[Fault, ...]:
+        """Draw health checks that fail for a while."""
+        rng, longest_s = self._classes, 2 * self._times.voter_s
+        return tuple(
+            Fault(
+                rng.uniform(*window),
+                FaultKind.UNFIT,
+                (rng.randrange(self._nodes),),
+                rng.uniform(0.3, longest_s),
+            )
+            for _ in range(rng.choice((0, 1, 4)))
+        )
 
     def _strike(self, _: object) -> None:
         """Hit a host that runs something, for about as long as the voters wait."""

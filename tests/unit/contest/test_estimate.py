@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mesh.contest.estimate import expected, in_order, own_fitness, wants_of
-from mesh.contest.fitness import DEDICATED, EMERGENCY, HALF_LIFE_S
+from mesh.contest.fitness import HALF_LIFE_S, PRIOR, STEP
 from mesh.contest.known import AGE_S_MAX, Known
 from mesh.contest.rank import better, estimate_rank
 from mesh.contest.weighing import COMPARED, weights_of
@@ -27,6 +27,9 @@ META = Metadata(slots=4)
 WANTS = Wants(key="t")
 GOOD = Called(NodeId(1), 4, 0, 0, 0, HISTORY_MAX, 0)
 """A member of which nothing could be better."""
+
+BEST = 1 - STEP
+"""The highest score of a member that is dedicated to nothing."""
 
 
 def score(
@@ -49,16 +52,17 @@ WORSE = {
 @pytest.mark.parametrize("name", sorted({*WEIGHED} - {"match"}))
 def test_each_part_of_the_table_counts_as_much_as_it_weighs(name: str) -> None:
     worse = replace(GOOD, **WORSE[name])  # type: ignore[arg-type]  # of that part
-    assert score(GOOD) == 1 > score(worse)
-    assert score(worse) >= 1 - getattr(COMPARED, name) / COMPARED.total
+    assert score(GOOD) == BEST > score(worse)
+    assert score(worse) >= BEST * (1 - getattr(COMPARED, name) / COMPARED.total)
     assert score(worse, told=((name, 1.0),)) < 0.5
     others = tuple((other, 1.0) for other in WEIGHED if other != name)
-    assert score(worse, told=others) == 1
+    assert score(worse, told=others) == BEST
 
 
 def test_what_is_not_known_of_it_counts_as_neither_good_nor_bad() -> None:
     unknown = replace(GOOD, lag_ms=None, rtt_us=None)
-    assert score(unknown, told=(("lag", 1.0),)) == score(unknown, told=(("distance", 1.0),)) == 0.5
+    by_lag, by_distance = (score(unknown, told=((one, 1.0),)) for one in ("lag", "distance"))
+    assert by_lag == by_distance == BEST * PRIOR
 
 
 def test_a_member_on_which_all_fails_is_less_fit_than_one_that_is_busy() -> None:
@@ -69,8 +73,7 @@ def test_a_member_on_which_all_fails_is_less_fit_than_one_that_is_busy() -> None
 
 def test_what_is_old_says_little() -> None:
     ages = [score(replace(GOOD, age_ds=round(10 * s))) for s in (0, HALF_LIFE_S, AGE_S_MAX)]
-    assert ages[:2] == [1, 0.75]
-    assert ages[2] == pytest.approx(0.5)
+    assert ages == pytest.approx([BEST, BEST * 0.75, BEST * PRIOR])
 
 
 def test_an_age_fits_into_a_call() -> None:
@@ -85,14 +88,13 @@ def test_who_cannot_take_it_is_expected_not_to() -> None:
     assert expected(META, GOOD, replace(WANTS, pool="image")) is None
 
 
-@pytest.mark.parametrize("node_class", [DEDICATED, EMERGENCY])
-def test_who_is_kept_for_other_tasks_comes_last_and_is_still_asked(node_class: str) -> None:
-    kept = replace(META, node_class=node_class)
-    assert score(meta=kept) == 0.0
-    assert score(replace(GOOD, free_slots=1, load_pct=100)) > 0.0
-    asked_for = replace(WANTS, node_class=node_class)
-    assert score(wants=asked_for, meta=kept) > 0.5
-    assert expected(kept, replace(GOOD, free_slots=0), WANTS) is None
+def test_who_is_dedicated_to_other_queues_is_expected_not_to_take_it_and_is_ahead_for_its_own() -> (
+    None
+):
+    video = replace(META, node_class="dedicated", queues=("video",))
+    busy = replace(GOOD, free_slots=1)
+    assert expected(video, busy, WANTS) is None
+    assert score(busy, replace(WANTS, queue="video"), meta=video) > score(busy)
 
 
 @settings(max_examples=60)
@@ -130,6 +132,7 @@ def test_an_offer_wants_what_its_task_wants_and_its_id_draws_the_lots() -> None:
         seq=0,
         attempt=1,
         cause=AttemptCause.FIRST,
+        queue="video",
         pool="image",
         node_class="general",
         labels=(("zone", "a"),),
@@ -137,6 +140,7 @@ def test_an_offer_wants_what_its_task_wants_and_its_id_draws_the_lots() -> None:
     )
     assert wants_of(offer) == Wants(
         key="t",
+        queue="video",
         pool="image",
         node_class="general",
         labels=(("zone", "a"),),

@@ -15,17 +15,18 @@ from mesh.contest.fitness import (
     LAG_HALF_S,
     PRIOR,
     RTT_HALF_S,
+    STEP,
     Circumstances,
     Fitness,
     Weights,
     fitness,
 )
-from mesh.contest.rank import BUCKETS, bucket
+from mesh.contest.rank import bucket
 from mesh.errors import ConfigError, LocalProtocolError
 from mesh.placement.live_view import Wants
-from mesh.wire.records import Metadata
+from mesh.wire.records import Availability, Metadata
 
-ANY = Wants(key="k")
+ANY = Wants(key="k", queue="video")
 NAMES = [field.name for field in fields(Weights)]
 NOT_NUMBERS = (math.nan, math.inf, -math.inf, -1)
 
@@ -44,16 +45,20 @@ def fit(
     wants: Wants = ANY,
     weights: Weights = Weights(),  # noqa: B008 - it is frozen
     *,
-    kind: str = "",
     zone: str = "",
 ) -> Fitness:
-    found = fitness(wants, circumstances, weights, kind=kind, zone=zone)
+    found = fitness(wants, circumstances, weights, zone=zone)
     assert found is not None
     return found
 
 
 def value(found: Fitness, name: str) -> float:
     return next(part.value for part in found.parts if part.name == name)
+
+
+def general(share: float) -> float:
+    """Return the score of a member that is dedicated to nothing and so fit, by its parts."""
+    return (1 - STEP) * share
 
 
 def sum_of(found: Fitness) -> float:
@@ -74,6 +79,7 @@ metas = st.builds(
     labels=st.sampled_from([(), (("disk", "ssd"),), (("disk", "ssd"), ("rack", "3"))]),
     offers=st.sampled_from([(), (("gpu", 2),)]),
     node_class=st.sampled_from(["general", "dedicated", "emergency", "spot"]),
+    queues=st.just(("video",)),
 )
 members = st.builds(
     Circumstances,
@@ -83,8 +89,6 @@ members = st.builds(
     lag_s=unknown_or(seconds),
     history=unknown_or(shares),
     zone=zones,
-    kinds=st.just(("video",)),
-    is_active=st.just(True),
     has_checkpoint=maybe,
     is_warm=maybe,
     rtt_s=unknown_or(seconds),
@@ -105,7 +109,7 @@ def weights_of(numbers: list[float]) -> Weights:
 def test_a_score_and_every_part_lie_from_0_to_1(
     member: Circumstances, numbers: list[float], zone: str
 ) -> None:
-    found = fit(member, ANY, weights_of(numbers), kind="video", zone=zone)
+    found = fit(member, ANY, weights_of(numbers), zone=zone)
     assert 0 <= found.score <= 1
     assert all(0 <= part.value <= 1 and 0 < part.weight <= 1 for part in found.parts)
     assert sum(part.weight for part in found.parts) == pytest.approx(1)
@@ -113,15 +117,15 @@ def test_a_score_and_every_part_lie_from_0_to_1(
 
 @settings(max_examples=50)
 @given(members, weightings, zones)
-def test_the_parts_explain_the_score_before_age_class_and_cut(
+def test_the_parts_explain_the_score_before_age_and_class(
     member: Circumstances, numbers: list[float], zone: str
 ) -> None:
-    found = fit(member, ANY, weights_of(numbers), kind="video", zone=zone)
-    score = PRIOR + (sum_of(found) - PRIOR) * 0.5 ** (member.age_s / HALF_LIFE_S)
-    score += 1 / BUCKETS if member.meta.node_class == "dedicated" else 0
-    assert found.score == pytest.approx(min(1, max(0, score)))
+    found = fit(member, ANY, weights_of(numbers), zone=zone)
+    score = general(PRIOR + (sum_of(found) - PRIOR) * 0.5 ** (member.age_s / HALF_LIFE_S))
+    score += STEP if member.meta.node_class == "dedicated" else 0
+    assert found.score == pytest.approx(score)
     fresh = fit(replace(member, age_s=0.0, meta=replace(member.meta, node_class="general")), ANY)
-    assert fresh.score == pytest.approx(sum_of(fresh))
+    assert fresh.score == pytest.approx(general(sum_of(fresh)))
 
 
 def test_every_part_is_weighed_once_and_by_default_they_weigh_1() -> None:
@@ -129,11 +133,15 @@ def test_every_part_is_weighed_once_and_by_default_they_weigh_1() -> None:
     assert Weights().total == 1
 
 
-def test_the_best_of_all_members_scores_1_and_the_worst_nearly_0() -> None:
+def test_the_best_dedicated_member_scores_1_any_other_a_bucket_less_and_the_worst_nearly_0() -> (
+    None
+):
     good = known(
         free_slots=4, cpu_pct=0, lag_s=0.0, history=1.0, zone="east", has_checkpoint=True, is_warm=True, rtt_s=0.0
     )  # fmt: skip
-    assert fit(good, zone="east").score == pytest.approx(1)
+    assert fit(good, zone="east").score == pytest.approx(1 - STEP)
+    meta = replace(good.meta, node_class="dedicated", queues=("video",))
+    assert fit(replace(good, meta=meta), zone="east").score == pytest.approx(1)
     bad = known(
         free_slots=1, cpu_pct=255, lag_s=1e6, history=0.0, zone="west", has_checkpoint=False, is_warm=False, rtt_s=1e6
     )  # fmt: skip
@@ -147,13 +155,13 @@ def test_a_weight_of_0_leaves_a_part_out(
     member: Circumstances, name: str, numbers: list[float]
 ) -> None:
     weights = replace(weights_of(numbers), **{name: 0.0, _other(name): 1.0})
-    found = fit(member, ANY, weights, kind="video")
+    found = fit(member, ANY, weights)
     assert name not in [part.name for part in found.parts]
     best = {"free_slots": 9, "cpu_pct": 0, "lag_s": 0.0, "history": 1.0, "rtt_s": 0.0}
     field = {"cpu": "cpu_pct", "lag": "lag_s", "distance": "rtt_s"}.get(name, name)
     if field in best:
         better = changed(member, {field: best[field]})
-        assert fit(better, ANY, weights, kind="video") == found
+        assert fit(better, ANY, weights) == found
 
 
 def _other(name: str) -> str:
@@ -196,7 +204,7 @@ def test_better_in_one_part_never_scores_less(
     def score(goodness: float) -> float:
         shown = ("west", "east")[int(goodness)] if field == "zone" else abs(goodness)
         other = changed(member, {field: shown})
-        return fit(other, ANY, weights_of(numbers), kind="video", zone="east").score
+        return fit(other, ANY, weights_of(numbers), zone="east").score
 
     assert score(worse) <= score(better)
 
@@ -273,19 +281,19 @@ def test_age_draws_a_score_to_what_is_known_of_nobody(
         return fit(replace(member, age_s=age_s), ANY, weights_of(numbers)).score
 
     younger, older = sorted([age_a, age_b])
-    if score(0.0) >= PRIOR:
+    if score(0.0) >= general(PRIOR):
         assert score(0.0) >= score(younger) >= score(older) - 1e-12
-        assert score(older) >= PRIOR
+        assert score(older) >= general(PRIOR)
     else:
         assert score(0.0) <= score(younger) <= score(older) + 1e-12
-        assert score(older) <= PRIOR
+        assert score(older) <= general(PRIOR)
 
 
 def test_after_a_half_life_half_is_believed() -> None:
     fresh = fit(known(free_slots=4, cpu_pct=0)).score
     old = fit(known(free_slots=4, cpu_pct=0, age_s=HALF_LIFE_S)).score
-    assert old - PRIOR == pytest.approx((fresh - PRIOR) / 2)
-    assert fit(known(free_slots=4, cpu_pct=0, age_s=1e300)).score == PRIOR
+    assert old - general(PRIOR) == pytest.approx((fresh - general(PRIOR)) / 2)
+    assert fit(known(free_slots=4, cpu_pct=0, age_s=1e300)).score == general(PRIOR)
 
 
 # Hard needs and classes.
@@ -310,25 +318,45 @@ def test_who_has_no_free_slot_has_no_fitness() -> None:
     assert fitness(ANY, known(free_slots=1)) is not None
 
 
-def test_a_dedicated_member_is_a_bucket_up_for_its_kinds_and_has_no_fitness_for_others() -> None:
-    meta = Metadata(slots=4, node_class="dedicated")
-    member = Circumstances(meta=meta, free_slots=2, cpu_pct=30, kinds=("video", "audio"))
-    general = replace(member, meta=replace(meta, node_class="general"))
-    for kind in ("video", "audio"):
-        own, same = fit(member, kind=kind), fit(general, kind=kind)
+def test_a_dedicated_member_is_a_bucket_up_for_its_queues_and_has_no_fitness_for_others() -> None:
+    meta = Metadata(slots=4, node_class="dedicated", queues=("video", "audio"))
+    member = Circumstances(meta=meta, free_slots=2, cpu_pct=30)
+    other = replace(member, meta=replace(meta, node_class="general", queues=()))
+    for queue in meta.queues:
+        wants = replace(ANY, queue=queue)
+        own, same = fit(member, wants), fit(other, wants)
         assert own.parts == same.parts
-        assert own.score == same.score + 1 / BUCKETS
+        assert own.score == same.score + STEP
         assert bucket(own.score) == bucket(same.score) + 1
-    assert fitness(ANY, member, kind="text") is None
-    assert fitness(ANY, member) is None
-    best = replace(member, free_slots=4, cpu_pct=0, history=1.0, has_checkpoint=True, is_warm=True)
-    assert fit(best, kind="video").score == 1
+    assert fitness(replace(ANY, queue="text"), member) is None
+    assert fitness(replace(ANY, queue=""), member) is None
 
 
-def test_an_emergency_member_has_no_fitness_unless_it_is_active() -> None:
-    member = Circumstances(meta=Metadata(slots=4, node_class="emergency"), free_slots=4)
-    assert fitness(ANY, member) is None
-    assert fitness(ANY, replace(member, is_active=True)) is not None
+@settings(max_examples=50)
+@given(members, weightings)
+def test_a_dedicated_member_is_a_bucket_up_however_fit_both_are(
+    member: Circumstances, numbers: list[float]
+) -> None:
+    scores = [
+        fit(
+            replace(member, meta=replace(member.meta, node_class=one, labels=(), offers=())),
+            ANY,
+            replace(weights_of(numbers), match=0.0, cpu=1.0),
+        ).score
+        for one in ("dedicated", "general")
+    ]
+    assert bucket(scores[0]) == bucket(scores[1]) + 1
+
+
+def test_who_stands_by_or_is_unfit_has_no_fitness() -> None:
+    meta = Metadata(slots=4, node_class="emergency", availability=Availability.STANDBY)
+    idle = Circumstances(meta=meta, free_slots=4)
+    assert fitness(ANY, idle) is None
+    assert fitness(replace(ANY, node_class="emergency"), idle) is not None
+    needed = replace(idle, meta=replace(meta, availability=Availability.OPEN))
+    assert fit(needed).score < fit(known(free_slots=4)).score
+    unfit = replace(idle, meta=replace(meta, availability=Availability.UNFIT))
+    assert fitness(replace(ANY, node_class="emergency"), unfit) is None
 
 
 # What is refused.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mesh.core.address import Address
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember, LiveView, Wants
-from mesh.wire.records import Metadata
+from mesh.wire.records import DEDICATED, EMERGENCY, Availability, Metadata
 
 
 def member(number: int, meta: Metadata | None = None, free_slots: int = 1) -> LiveMember:
@@ -36,11 +36,11 @@ def test_empty_wants_mean_any_member_with_slots() -> None:
 
 
 def test_pool_and_class_must_be_equal_when_they_are_given() -> None:
-    gpu = Metadata(pool="gpu", node_class="dedicated")
+    gpu = Metadata(pool="gpu", node_class="large")
     view = view_of(member(1), member(2, gpu))
     assert names(view, Wants(key="k", pool="gpu")) == ["n2"]
-    assert names(view, Wants(key="k", node_class="dedicated")) == ["n2"]
-    assert names(view, Wants(key="k", pool="default", node_class="dedicated")) == []
+    assert names(view, Wants(key="k", node_class="large")) == ["n2"]
+    assert names(view, Wants(key="k", pool="default", node_class="large")) == []
 
 
 def test_every_wanted_label_must_be_there() -> None:
@@ -56,6 +56,26 @@ def test_declared_amounts_must_cover_the_needs() -> None:
     view = view_of(member(1, Metadata(offers=(("gpu", 1),))), member(2))
     assert names(view, Wants(key="k", needs=(("gpu", 1),))) == ["n1"]
     assert names(view, Wants(key="k", needs=(("gpu", 2),))) == []
+
+
+def test_a_dedicated_member_comes_first_for_its_queues_and_never_for_others() -> None:
+    video = Metadata(node_class=DEDICATED, queues=("video", "audio"))
+    view = view_of(member(1), member(2, video), member(3))
+    for number in range(20):
+        first = view.candidates(Wants(key=str(number), queue="audio"))[0]
+        assert first.name == "n2"
+    assert names(view, Wants(key="k", queue="mail")) == ["n1", "n3"]
+    assert names(view, Wants(key="k", queue="mail", node_class=DEDICATED)) == []
+
+
+def test_who_stands_by_is_for_those_alone_that_ask_for_its_class_and_who_is_unfit_for_nobody() -> (
+    None
+):
+    idle = Metadata(node_class=EMERGENCY, availability=Availability.STANDBY)
+    view = view_of(member(1, idle), member(2, Metadata(availability=Availability.UNFIT)))
+    assert names(view, Wants(key="k")) == []
+    assert names(view, Wants(key="k", node_class=EMERGENCY)) == ["n1"]
+    assert names(view, Wants(key="k", node_class="general")) == []
 
 
 def test_a_busy_member_keeps_its_rank() -> None:

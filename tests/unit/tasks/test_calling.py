@@ -44,6 +44,7 @@ def offer_of(task_id: str = "t", attempt: int = 1) -> Offer:
         seq=0,
         attempt=attempt,
         cause=AttemptCause.FIRST,
+        queue="q",
     )
 
 
@@ -77,7 +78,7 @@ class Caller:
 
     def open(self, task_id: str = "t") -> Call:
         members = self.view.members()
-        steps, expected = self.calling.open(self.now, KEY, offer_of(task_id), members, "q")
+        steps, expected = self.calling.open(self.now, KEY, offer_of(task_id), members)
         (call,) = {message for _, message in letters(steps)}
         assert isinstance(call, Call)
         assert [to for to, _ in letters(steps)] == [one.node_id for one in call.called]
@@ -114,7 +115,7 @@ def test_who_cannot_take_it_is_not_called_and_with_nobody_left_it_is_given_up() 
     caller = Caller(member(IDS[0], free=0), member(IDS[1]))
     assert [one.node_id for one in caller.open().called] == [IDS[1]]
     nobody = Caller(member(IDS[0], free=0))
-    assert nobody.calling.open(0.0, KEY, offer_of(), nobody.view.members(), "q") == ([], None)
+    assert nobody.calling.open(0.0, KEY, offer_of(), nobody.view.members()) == ([], None)
     assert (nobody.calling.given_up, len(nobody.calling)) == ([KEY], 0)
 
 
@@ -201,16 +202,16 @@ def test_how_tasks_of_its_queue_fared_is_told_and_counts() -> None:
 
 
 def test_a_queues_own_weights_are_sent_with_every_round_and_decide_who_is_called() -> None:
-    caller = Caller(
-        *(member(one, free=1 + (one == IDS[5]), load=90 if one == IDS[5] else 0) for one in IDS)
-    )
-    assert IDS[5] not in {one.node_id for one in caller.open().called}
-    caller.weights["q"] = (("free_slots", 1.0),)
+    busy, by_lag = IDS[5], (("lag", 1.0),)
+    caller = Caller(*(member(one, free=1 + (one != busy)) for one in IDS))
+    caller.calling.listener.handle(caller.now, busy, VitalsTold(1, 100, 0, 120))
+    assert busy not in {one.node_id for one in caller.open().called}
+    caller.weights["q"] = by_lag
     call = caller.open()
-    assert call.called[0].node_id == IDS[5]
-    assert call.weights == (("free_slots", 1.0),)
+    assert call.called[0].node_id == busy, "of it alone a lag is known"
+    assert call.weights == by_lag
     second = {message for _, message in caller.due() if isinstance(message, Call)}
-    assert {one.weights for one in second} == {(("free_slots", 1.0),)}
+    assert {one.weights for one in second} == {by_lag}
 
 
 def test_no_window_outlasts_a_contest_however_far_members_are() -> None:

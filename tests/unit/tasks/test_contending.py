@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mesh.contest.fitness import STEP
 from mesh.contest.rank import MARGIN
 from mesh.contest.weighing import COMPARED
 from mesh.wire.contest_messages import SCORE_MAX, WEIGHED, Bid, Settled, VitalsTold, Weighing
@@ -104,7 +105,7 @@ def test_who_is_behind_waits_for_the_others() -> None:
     crew.wait(0.89)
     assert not bids(crew), "two are fitter"
     crew.wait(0.15)
-    assert {one.score for _, one in bids(crew)} == {round(SCORE_MAX * (1 - CPU))}
+    assert {one.score for _, one in bids(crew)} == {round(SCORE_MAX * (1 - STEP) * (1 - CPU))}
 
 
 def test_a_bid_goes_out_in_one_breath_with_the_claim_and_says_how_it_came_about() -> None:
@@ -131,7 +132,7 @@ def test_of_those_called_the_fittest_alone_speaks_and_the_others_forget_it() -> 
     for own in loads:
         hear(crew, own, call)
     crew.wait(1)
-    assert {one.score for _, one in bids(crew)} == {SCORE_MAX}
+    assert {one.score for _, one in bids(crew)} == {round((1 - STEP) * SCORE_MAX)}
     assert len(crew.nodes[Q].starts()) == 1
     assert {(to, one) for to, one in crew.heard if isinstance(one, Settled)} == {
         (to, Settled("t", 1)) for to in (A, P, R)
@@ -201,14 +202,16 @@ def test_the_weights_of_the_call_are_those_that_count() -> None:
 def test_who_was_placed_first_is_it_unless_it_is_clearly_less_fit_by_now(
     *, more: float, is_first: bool
 ) -> None:
-    """At a load of 5/8 the score by idle processors alone is at the lower edge of a bucket."""
+    """It is placed just above an edge by idle processors alone, and `more` below that by now."""
     crew = crew_of(1, 1)
-    now = round(100 * (5 / 8 + more))
+    now = round(100 * (1 - (3 / 8 - more) / (1 - STEP)))
     crew.nodes[P].tasks.load_pct = lambda: now
-    called = [told(P, load=61), told(Q, load=61)]  # the lot is with P
+    called = [told(P, load=56), told(Q, load=56)]  # the lot is with P
     assert speaks_first(crew, *called, weights=(("cpu", 1.0),)) is is_first
     if is_first:
-        assert {one.score for _, one in bids(crew)} == {round((1 - now / 100) * SCORE_MAX)}
+        assert {one.score for _, one in bids(crew)} == {
+            round((1 - STEP) * (1 - now / 100) * SCORE_MAX)
+        }
 
 
 def test_a_bid_counts_as_that_of_the_bucket_in_which_its_bidder_was_placed() -> None:
@@ -216,7 +219,7 @@ def test_a_bid_counts_as_that_of_the_bucket_in_which_its_bidder_was_placed() -> 
     crew = crew_of(1, 1)
     crew.nodes[P].tasks.load_pct = lambda: 5
     hear(crew, P, call_of(crew, told(P, load=5), told(Q), weights=(("cpu", 1.0),)))
-    hear(crew, P, Bid("t", 1, 0, round((7 / 8 - MARGIN / 2) * SCORE_MAX)), Q)
+    hear(crew, P, Bid("t", 1, 0, round((6 / 8 - MARGIN / 2) * SCORE_MAX)), Q)
     crew.wait(PATIENCE_S - 0.001)
     assert not bids(crew)
 

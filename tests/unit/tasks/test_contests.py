@@ -12,6 +12,7 @@ from mesh.queues.settings import Strategy
 from mesh.tasks.body import task_key
 from mesh.tasks.changes import Release
 from mesh.wire.contest_messages import CALLED_MAX, WINDOW_US_MAX, Bid, Call, VitalsTold
+from mesh.wire.records import DEDICATED, EMERGENCY
 from mesh.wire.register_messages import Owner
 from mesh.wire.task_messages import AttemptCause, Decline, OfferAnswer
 from tests.unit.tasks.made import ANNA, NOON, TOKEN, claimed, ended, new
@@ -143,13 +144,12 @@ def test_with_one_that_may_have_a_slot_there_is_a_plain_offer() -> None:
     assert under_way(single) == 0
 
 
-@pytest.mark.parametrize("node_class", ["dedicated", "emergency"])
-def test_members_of_a_class_that_is_kept_are_called_where_there_are_no_others(
-    node_class: str,
-) -> None:
+def test_members_that_take_part_are_called_whatever_their_class() -> None:
     ones = [member(one) for one in (P, Q)]
-    kept = [replace(one, meta=replace(one.meta, node_class=node_class)) for one in ones]
-    world = Stewarded(*kept)
+    meta = ones[0].meta
+    dedicated = replace(meta, node_class=DEDICATED, queues=("default",))
+    kept = (dedicated, replace(meta, node_class=EMERGENCY))
+    world = Stewarded(*(replace(one, meta=meta) for one, meta in zip(ones, kept, strict=True)))
     world.strategies["default"] = Strategy.CONTEST
     world.hold("t", new(task_id="t"))
     assert sorted(called(world)) == [P, Q]

@@ -2,6 +2,7 @@
 
 import random
 import time
+from dataclasses import replace
 
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveView, Wants
@@ -37,7 +38,7 @@ class Queue:
 
     def add(self, name: str, number: int = 0, ahead: tuple[NodeId, ...] = ()) -> None:
         """Let one more task wait in a queue of this name."""
-        lane = self.queue.enter(LaneKey(name, WANTS, ahead))
+        lane = self.queue.enter(LaneKey(replace(WANTS, queue=name), ahead))
         task = Queued(f"{name}{number}".encode(), 0.0)
         self.waiting[task.key] = (lane, task)
         self.queue.add(0.0, lane, task)

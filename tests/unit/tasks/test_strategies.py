@@ -154,7 +154,7 @@ def test_rounds_are_remembered_for_so_many_queues(monkeypatch: pytest.MonkeyPatc
         world.run(name, world.offers[-1][0], 2**15)
     rounds = world.steward._queue._choosing._rounds
     assert len(rounds) == 8
-    assert next(iter(rounds))[0] == "q5"
+    assert next(iter(rounds)).queue == "q5"
 
 
 # Pull.

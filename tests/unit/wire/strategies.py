@@ -51,6 +51,8 @@ metadata = st.builds(
     slots=uints(16),
     offers=pairs(words(), uints(48)),
     version=words(32, 0),
+    queues=st.lists(words(), max_size=3).map(tuple),
+    availability=st.sampled_from(r.Availability),
 )
 cards = st.builds(
     r.Card,

@@ -32,6 +32,7 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
     "next_seq": uints(32),
     "attempt": uints(32),
     "cause": st.sampled_from(tm.AttemptCause),
+    "queue": texts(128),
     "pool": texts(128),
     "node_class": texts(128),
     "labels": pairs(words(), texts(128)),

@@ -1,0 +1,73 @@
+"""Whether this node takes work, by its class, the load of its pool and its health check; and why.
+
+    health check does not pass ─► unfit
+    else of class emergency, and the load is not high enough ─► stands by
+    else ─► open
+
+What runs here goes on, whatever it says: it only takes nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from mesh.contest.standby import HOLD_S, JOIN_LOAD, LEAVE_LOAD, Standby
+from mesh.placement.demand import Demand
+from mesh.wire.records import EMERGENCY, Availability, Metadata
+
+PASSES: Final = "its health check passes"
+
+
+class Declared(NamedTuple):
+    """What a node is to declare from now on, and why, for people."""
+
+    availability: Availability
+    why: str
+
+
+class OwnAvailability:
+    """What this node says of itself. Begins with what it declares at its start."""
+
+    def __init__(self, meta: Metadata) -> None:
+        """`meta`: as declared. Who is unfit at first has a health check that is still to pass."""
+        self._said = meta.availability
+        self._is_fit = meta.availability is not Availability.UNFIT
+        self._why = ""
+        self._standby = Standby() if meta.node_class == EMERGENCY else None
+
+    def set_fitness(self, *, is_fit: bool, why: str) -> None:
+        """Take what a health check says, and why."""
+        self._is_fit, self._why = is_fit, why
+
+    def step(self, now: float, demand: Callable[[], Demand]) -> Declared | None:
+        """Look at the load if it is time; return what is to be declared if that is something else than before."""
+        if self._standby is not None and self._standby.is_due(now):
+            self._standby.step(now, demand().load)
+        wanted = self._wanted()
+        if wanted is self._said:
+            return None
+        before, self._said = self._said, wanted
+        return Declared(wanted, self._reason(before))
+
+    def next_deadline(self) -> float | None:
+        """Return when `step` has something to look at; None: nothing changes by time alone."""
+        return None if self._standby is None else self._standby.next_deadline()
+
+    def _wanted(self) -> Availability:
+        if not self._is_fit:
+            return Availability.UNFIT
+        is_needed = self._standby is None or self._standby.is_needed
+        return Availability.OPEN if is_needed else Availability.STANDBY
+
+    def _reason(self, before: Availability) -> str:
+        if self._said is Availability.UNFIT:
+            return f"takes no work: {self._why or 'its health check does not pass'}"
+        if self._standby is None:
+            return f"takes work: {PASSES}"
+        load = f"the load of its pool is {self._standby.load:.2f}"
+        if self._said is Availability.OPEN:
+            return f"takes work: {load}, for {HOLD_S:g} s above {JOIN_LOAD:g}"
+        if before is Availability.UNFIT:
+            return f"stands by: {PASSES}, and {load}"
+        return f"stands by: {load}, for {HOLD_S:g} s below {LEAVE_LOAD:g}"
