@@ -30,8 +30,8 @@ only the shares matter. Parts that are not named count what they do by default:
   match        0.05   how little of what is special about it the task does without
   distance     0.05   it is near the task's voters
 
-A setting is kept as safely as a task is, is known at
-the node that it was set at from then on, and wherever the queue has tasks within ten seconds.
+A setting is kept as safely as a task is, is known at the node that it was set at from then on, and wherever the queue
+has tasks within ten seconds.
 """
 
 
@@ -95,9 +95,8 @@ def _weight(text: str) -> tuple[str, float] | None:
         raise ConfigError(
             f"--weight: PART=N with a number N, or `{DEFAULT_WEIGHTS}`, is expected, such as cpu=0.5; found {text[:40]!r}"
         )
-    read(
-        {name: 1.0}
-    )  # whether there is such a part; what it may count is looked at with the others
+    # What it may count is looked at together with the others.
+    read({name: 1.0})
     return name, weight
 
 

@@ -170,23 +170,24 @@ class Calling:
     # Inside.
 
     def _called(self, now: float, member: LiveMember, queue: str) -> Called:
-        """Return all that is known of a member: what it told or what acks said of it, whichever is younger."""
+        """Return all that is known of a member: what it told or what acks said of it, whichever is younger.
+
+        Acks do not say how late its loop is. Of its slots the queue knows more: what was offered and claimed since.
+        """
         node_id = member.node_id
         known, told = self._known_of(node_id), self.listener.told(node_id)
-        load_pct, age_s = member.load_pct, known.age_s(now)
+        load_pct, lag_ms, age_s = member.load_pct, None, known.age_s(now)
         if told is not None and told.age_s(now) <= age_s:
-            load_pct, age_s = told.load_pct, told.age_s(now)
+            load_pct, lag_ms, age_s = told.load_pct, told.lag_ms, told.age_s(now)
         rtt_s = known.rtt_s if known.rtt_s is not None or told is None else told.rtt_s
         return Called(
-            node_id,
-            min(
-                member.free_slots, 0xFFFF
-            ),  # of its slots the queue knows more: what was offered and claimed since
-            min(load_pct, 0xFF),
-            round(10 * age_s),
-            None if told is None else told.lag_ms,  # acks do not say it, and it changes slowly
-            round(HISTORY_MAX * self.histories.share(now, queue, node_id)),
-            None if rtt_s is None else min(round(rtt_s * 1e6), RTT_US_MAX),
+            node_id=node_id,
+            free_slots=min(member.free_slots, 0xFFFF),
+            load_pct=min(load_pct, 0xFF),
+            age_ds=round(10 * age_s),
+            lag_ms=lag_ms,
+            history=round(HISTORY_MAX * self.histories.share(now, queue, node_id)),
+            rtt_us=None if rtt_s is None else min(round(rtt_s * 1e6), RTT_US_MAX),
         )
 
     def _window_s(self, candidates: list[Candidate]) -> float:

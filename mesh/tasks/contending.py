@@ -199,12 +199,12 @@ class Contending:
         """Return what each of those called is expected to make of itself, by what its caller knows of it."""
         wants, weights = wants_of(call.offer), weights_of(call.weights)
         own = self._card()
+        metas = {own.node_id: own.meta}
+        for member in filter(None, (self._view.get(one.node_id) for one in call.called)):
+            metas.setdefault(member.node_id, member.meta)
         found: dict[NodeId, float] = {}
         for one in call.called:
-            member = self._view.get(one.node_id)
-            meta = (
-                own.meta if one.node_id == own.node_id else None if member is None else member.meta
-            )
+            meta = metas.get(one.node_id)
             score = None if meta is None else expected(meta, one, wants, weights)
             if score is not None:
                 found[one.node_id] = sent_score(score) / SCORE_MAX
