@@ -4,9 +4,10 @@
                      │ the vitals of all members, several times in a one-way delay
                      └──────► the fitness of every member at the moment of the call: who should have won
 
-Whole nodes and their real bytes on a simulated network; hosts have a background load that wanders, each its own.
-How a contest went is read from the view of whoever held it, as people see it; who owns a task, from processes.
-The oracle reads what each member knows of itself, which is more than any other could know at that moment.
+Whole nodes and their real bytes on a simulated network; hosts have a background load that wanders, each its own, and
+a lag of their loops. How a contest went is read from the view of whoever held it, as people see it; who owns a task, from processes.
+The oracle reads what each member knows of itself, which is more than any other could know at that moment, and how far
+each is from the caller; no task fails here, so no history tells anybody apart.
 
 Source: our own.
 """
@@ -20,8 +21,8 @@ from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from mesh.bench.contestant import BenchError
-from mesh.contest.estimate import COMPARED
 from mesh.contest.fitness import Circumstances, fitness
+from mesh.contest.weighing import COMPARED
 from mesh.core.effects import StartProcess
 from mesh.core.rng import stream
 from mesh.node.commands import SetLoad
@@ -49,6 +50,12 @@ LOAD_STEP_PCT: Final = 6.0
 LOAD_PULL: Final = 0.02
 LOAD_MEAN_PCT: Final = 50.0
 """A load wanders by a normal step, and a little back to the mean: most of the time it lies between 20 and 80 %."""
+
+LAGS_MS: Final = (0, 0, 0, 1, 2, 5, 20, 60)
+"""How late loops run: of most hosts hardly; each has one of these for a while."""
+
+LAG_STAYS: Final = 60
+"""It has another one after so many steps of its load, in the mean."""
 
 WARM: Final = "warm"
 WARM_TASKS_MAX: Final = 60
@@ -97,7 +104,7 @@ NETWORKS: Final[Mapping[str, Kind]] = {
 }
 """By the profile's name: a switch between them, and half a continent."""
 
-Vitals: TypeAlias = tuple[int, int]  # free slots, load in hundredths
+Vitals: TypeAlias = tuple[int, int, int]  # free slots, load in hundredths, lag in milliseconds
 Scores: TypeAlias = tuple[float | None, ...]
 
 
@@ -183,6 +190,7 @@ class ContestWorld:
         self.owners = OwnersChecker(self.world)
         self.world.runs.watchers.append(self._see)
         self._loads: list[float] = []
+        self._lags: list[int] = []
         self._commands = 0
         self._tasks: dict[str, float] = {}  # when each was submitted
         self._timeline = Timeline()
@@ -201,6 +209,7 @@ class ContestWorld:
         self._fleet.boot_acquainted(self.setting.nodes)
         for host in world.hosts:
             self._loads.append(self._rng.uniform(0, 100))
+            self._lags.append(self._rng.choice(LAGS_MS))
             world.loop.schedule(self._rng.random() * LOAD_STEP_S, self._wander, host)
         self._run_for(self._kind.warm_s)
         self._command(SetQueue(self._next_command(), QUEUE, Strategy.CONTEST), world.hosts[0])
@@ -275,7 +284,9 @@ class ContestWorld:
         load = self._loads[host.index]
         load += self._rng.gauss(0, LOAD_STEP_PCT) + LOAD_PULL * (LOAD_MEAN_PCT - load)
         self._loads[host.index] = load = min(100.0, max(0.0, load))
-        self.world.command(host, SetLoad(round(load)))
+        if self._rng.random() < 1 / LAG_STAYS:
+            self._lags[host.index] = self._rng.choice(LAGS_MS)
+        self.world.command(host, SetLoad(round(load), lag_ms=self._lags[host.index]))
         self.world.loop.schedule(self.world.loop.now_s + LOAD_STEP_S, self._wander, host)
 
     def _run_for(self, duration_s: float) -> None:
@@ -308,7 +319,7 @@ class ContestWorld:
         for host in self.world.hosts:
             assert isinstance(host.node, Node)
             vitals = host.node.identity.vitals
-            found.append((vitals.free_slots, vitals.load_pct))
+            found.append((vitals.free_slots, vitals.load_pct, self._lags[host.index]))
         return found
 
     def _view(self, host: Host) -> View:
@@ -349,7 +360,7 @@ class ContestWorld:
             task_id=task_id,
             caller=caller,
             called=tuple(self._host(one["member"]).index for one in story["called"]),
-            scores=self._scores(task_id, self._timeline.at(called_s)),
+            scores=self._scores(task_id, caller, self._timeline.at(called_s)),
             bids=len(bidders),
             rounds=story["rounds"],
             is_first_window=story["first_window"],
@@ -364,11 +375,19 @@ class ContestWorld:
         assert host.node is not None
         return host.clock.true_time(unix_s - host.node.config.unix_offset_s)
 
-    def _scores(self, task_id: str, vitals: list[Vitals]) -> Scores:
-        """Return what each member would have made of itself."""
+    def _scores(self, task_id: str, caller: int, vitals: list[Vitals]) -> Scores:
+        """Return what each member would have made of itself, and of how far it is from the caller."""
         wants, scores = Wants(key=task_id), []
-        for host, (free_slots, load_pct) in zip(self.world.hosts, vitals, strict=True):
-            own = Circumstances(meta=host.spec.meta, free_slots=free_slots, cpu_pct=load_pct)
+        rtt_s = 2 * (self._kind.delay_s + self._kind.jitter_s)
+        for host, (free_slots, load_pct, lag_ms) in zip(self.world.hosts, vitals, strict=True):
+            own = Circumstances(
+                meta=host.spec.meta,
+                free_slots=free_slots,
+                cpu_pct=load_pct,
+                lag_s=lag_ms / 1e3,
+                history=1.0,
+                rtt_s=0.0 if host.index == caller else rtt_s,
+            )
             found = fitness(wants, own, COMPARED)
             scores.append(None if found is None else found.score)
         return tuple(scores)

@@ -1,4 +1,4 @@
-"""`queue set` and `queue show`: how a queue's tasks are given to members, for the whole mesh."""
+"""`queue set` and `queue show`: how a queue's tasks are given to members, and who is fit for them, for the whole mesh."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mesh.cli.arguments import Commands, Parser, add_command, add_data, add_json
 from mesh.cli.local_node import MAJORITY_S, answering_node
-from mesh.cli.queue_list import list_queues
+from mesh.cli.queue_list import list_queues, weights_words
 from mesh.cli.stdio import complain
 
 WORDS: Final = """\
@@ -19,8 +19,20 @@ there as soon as a task has it, and needs no setting. Its strategy says which me
   round_robin  one member after the other
   pull         whoever is idle, the oldest task first
 
-None of them decides who has a task: that is for its voters. A setting is kept as safely as a task is, is known at
-the node that it was set at from then on, and wherever the queue has tasks within ten seconds.
+None of them decides who has a task: that is for its voters.
+
+Who is fittest is a sum of parts, each weighed; --weight sets what a part counts for this queue, 0 leaves it out, and
+only the shares matter. Parts that are not named count what they do by default:
+
+  free_slots   0.25   how many of its slots are free
+  cpu          0.20   how idle its processors are
+  lag          0.05   its loop is on time
+  history      0.25   how tasks of this queue fared on it of late: on whom they fail is called last
+  match        0.05   how little of what is special about it the task does without
+  distance     0.05   it is near the task's voters
+
+A setting is kept as safely as a task is, is known at the node that it was set at from then on, and wherever the queue
+has tasks within ten seconds.
 """
 
 
@@ -31,21 +43,30 @@ def add_commands(commands: Commands) -> None:
     queue.formatter_class = argparse.RawDescriptionHelpFormatter
     queue.epilog = WORDS
     actions = queue.add_subparsers(metavar="ACTION", required=True, parser_class=Parser)
-    setting = add_command(actions, "set", set_queue, "set a queue's strategy")
+    setting = add_command(actions, "set", set_queue, "set a queue's strategy, its weights, or both")
     setting.add_argument(
         "--strategy",
         metavar="STRATEGY",
         type=_strategy,
-        required=True,
-        help="rendezvous, contest, round_robin or pull",
+        help="rendezvous, contest, round_robin or pull; as it is, if not given",
     )
-    showing = add_command(actions, "show", show_queue, "show a queue's strategy")
+    setting.add_argument(
+        "--weight",
+        metavar="PART=N",
+        type=_weight,
+        action="append",
+        help="what a part of the fitness counts; may be given again; `default`: all count what they do by default",
+    )
+    showing = add_command(actions, "show", show_queue, "show a queue's strategy and weights")
     listing = add_command(actions, "list", list_queues, "list the queues that something is set for")
     for parser in (setting, showing):
         parser.add_argument("queue", metavar="NAME", type=_name, help="the queue")
     for parser in (setting, showing, listing):
         add_data(parser)
         add_json(parser)
+
+
+DEFAULT_WEIGHTS: Final = "default"
 
 
 def _name(text: str) -> str:
@@ -61,27 +82,76 @@ def _strategy(text: str) -> str:
     return str(read_strategy(text))
 
 
+def _weight(text: str) -> tuple[str, float] | None:
+    """Return a part and what it counts; None: `default`."""
+    from mesh.contest.weighing import read
+    from mesh.errors import ConfigError
+
+    if text == DEFAULT_WEIGHTS:
+        return None
+    name, equals, number = text.partition("=")
+    try:
+        weight = float(number)
+    except ValueError:
+        equals = ""
+    if not equals:
+        raise ConfigError(
+            f"--weight: PART=N with a number N, or `{DEFAULT_WEIGHTS}`, is expected, such as cpu=0.5; found {text[:40]!r}"
+        )
+    # What it may count is looked at together with the others.
+    read({name: 1.0})
+    return name, weight
+
+
+def _changes(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what is to be set.
+
+    Raises:
+        ConfigError: nothing is, or a weight twice, or the weights leave nothing that counts.
+    """
+    from mesh.contest.weighing import read
+    from mesh.errors import ConfigError
+
+    changes: dict[str, Any] = {} if options.strategy is None else {"strategy": options.strategy}
+    if options.weight is not None:
+        given = [one for one in options.weight if one is not None]
+        weights = dict(given)
+        if len(weights) < len(options.weight) and options.weight != [None]:
+            raise ConfigError(
+                f"--weight: each part once, or `{DEFAULT_WEIGHTS}` alone, is expected; found one twice, or both"
+            )
+        read(weights)
+        changes["weights"] = weights
+    if not changes:
+        raise ConfigError(
+            "mesh queue set: --strategy, --weight or both are expected, found neither"
+        )
+    return changes
+
+
 def set_queue(options: argparse.Namespace) -> int:
-    """Set a queue's strategy, and print what holds from now on."""
+    """Set a queue's strategy and weights, and print what holds from now on."""
     from mesh.cli.text import print_json, printable
 
+    changes = _changes(options)
     with answering_node(options, MAJORITY_S) as client:
-        found = client.call("queue_set", queue=options.queue, strategy=options.strategy)
+        found = client.call("queue_set", queue=options.queue, **changes)
     outcome = found["outcome"]
     if outcome == "overtaken":
+        what = options.strategy or "these weights"
         complain(
-            f"{printable(options.queue)} was set to {options.strategy}, and by somebody else at the same time to what "
-            "holds now"
+            f"{printable(options.queue)} was set to {what}, and by somebody else at the same time to what holds now"
         )
     if options.json:
         print_json(found)
     else:
         print(queue_line(found, is_kept=outcome == "kept"))
+        print(weights_line(found))
     return 0
 
 
 def show_queue(options: argparse.Namespace) -> int:
-    """Print a queue's strategy, as a majority holds it."""
+    """Print a queue's strategy and weights, as a majority holds them."""
     from mesh.cli.text import print_json
 
     with answering_node(options, MAJORITY_S) as client:
@@ -90,6 +160,7 @@ def show_queue(options: argparse.Namespace) -> int:
         print_json(found)
     else:
         print(queue_line(found))
+        print(weights_line(found))
     return 0
 
 
@@ -102,3 +173,9 @@ def queue_line(found: dict[str, Any], *, is_kept: bool = False) -> str:
         return f"{line} (the default: nothing was set)"
     already = "already " if is_kept else ""
     return f"{line} ({already}set {since(found['set_at'])} ago at {printable(found['set_by'])})"
+
+
+def weights_line(found: dict[str, Any]) -> str:
+    """Return what each part of a fitness counts in contests for a queue's tasks, in one line."""
+    weights = weights_words(found["weights"])
+    return f"  weights: {weights}" + (" (the default)" if found["default_weights"] else "")

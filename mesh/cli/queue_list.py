@@ -26,10 +26,18 @@ def as_text(found: dict[str, Any]) -> str:
     from mesh.cli.text import printable, since, table
 
     rows = [
-        (one["queue"], one["strategy"], f"{since(one['set_at'])} ago", one["set_by"])
+        (
+            one["queue"],
+            one["strategy"],
+            "default" if one["default_weights"] else weights_words(one["weights"]),
+            f"{since(one['set_at'])} ago",
+            one["set_by"],
+        )
         for one in found["queues"]
     ]
-    lines = [table(("QUEUE", "STRATEGY", "SET", "AT"), rows) if rows else "none is known"]
+    lines = [
+        table(("QUEUE", "STRATEGY", "WEIGHTS", "SET", "AT"), rows) if rows else "none is known"
+    ]
     if found["left_out"]:
         lines.append(f"not shown: {found['left_out']} more")
     if found["unread"]:
@@ -38,3 +46,10 @@ def as_text(found: dict[str, Any]) -> str:
         )
     lines += ["", printable(found["local"])]
     return "\n".join(lines)
+
+
+def weights_words(weights: dict[str, float]) -> str:
+    """Return what each part of a fitness counts, such as `free_slots 0.25, cpu 1`."""
+    from mesh.cli.text import printable
+
+    return ", ".join(f"{printable(name)} {weight:g}" for name, weight in weights.items())

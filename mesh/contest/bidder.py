@@ -20,11 +20,12 @@ Source: our own; the waiting rule is that of the design, section "The contest".
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
-from mesh.contest.rank import bucket
+from mesh.contest.rank import bucket, held
 from mesh.core.ageing import take_aged
 from mesh.core.ids import NodeId
 from mesh.core.timers import Timers
@@ -78,6 +79,9 @@ class Part:
     again_s: float
     """The wait after which it bids, once whoever was fitter turns out to be gone."""
 
+    placed: Mapping[NodeId, float] = field(default_factory=dict)
+    """What the caller's table makes of each of those called, 0 to 1: it holds their bids as it does their ranks."""
+
     standing: Standing = Standing.WAITS
     suspended_by: NodeId | None = None
     waited_for: set[NodeId] = field(default_factory=set)
@@ -86,6 +90,11 @@ class Part:
     def heeds(self, sender: NodeId) -> bool:
         """Say whether this member's word counts here: it was called too, or called."""
         return sender == self.caller or any(one.node_id == sender for one in self.call.called)
+
+    def is_behind(self, sender: NodeId, score: int) -> bool:
+        """Say whether this bid is as good as this member's own, or better."""
+        found = score / SCORE_MAX
+        return bucket(held(found, self.placed.get(sender, found))) >= level(self.score)
 
 
 _Key: TypeAlias = tuple[str, NodeId]
@@ -119,9 +128,19 @@ class Bidder:
         return not is_full
 
     def handle_call(
-        self, now: float, caller: NodeId, call: Call, *, score: int, wait_s: float, again_s: float
+        self,
+        now: float,
+        caller: NodeId,
+        call: Call,
+        *,
+        score: int,
+        wait_s: float,
+        again_s: float,
+        placed: Mapping[NodeId, float] | None = None,
     ) -> None:
-        """Take part, with a fitness of `score` (0 to SCORE_MAX): bid after `wait_s`, or `again_s` after a suspension.
+        """Take part, ranked by `score` (0 to SCORE_MAX): bid after `wait_s`, or `again_s` after a suspension.
+
+        `placed`: the scores (0 to 1) that the others were ranked by.
 
         The same call again changes nothing; a later round, or attempt, of the same caller takes its place. One for
         which there is no room is dropped.
@@ -132,7 +151,7 @@ class Bidder:
         if key in self._parts:
             self._leave(key)
         self._forget_old(now)
-        part = Part(caller, call, score, again_s)
+        part = Part(caller, call, score, again_s, placed or {})
         heard = self._heard.get((offer.task_id, offer.attempt))
         if heard is not None and not part.heeds(heard.sender):
             heard = None
@@ -142,7 +161,9 @@ class Bidder:
         self._callers.setdefault(offer.task_id, {})[caller] = None
         self._calls[caller] = self._calls.get(caller, 0) + 1
         self._timers.set(key, now + wait_s)
-        if heard is not None and heard.score is not None and level(heard.score) >= level(score):
+        if heard is None or heard.score is None:
+            return
+        if part.is_behind(heard.sender, heard.score):
             self._suspend(now, key, part, heard.sender)
 
     def handle_bid(self, now: float, sender: NodeId, bid: Bid) -> None:
@@ -154,7 +175,7 @@ class Bidder:
         for key in keys:
             part = self._parts[key]
             is_other = part.call.offer.attempt != bid.attempt or part.standing is Standing.HAS_BID
-            if is_other or level(bid.score) < level(part.score) or not part.heeds(sender):
+            if is_other or not part.heeds(sender) or not part.is_behind(sender, bid.score):
                 continue
             if sender not in part.waited_for:
                 self._suspend(now, key, part, sender)

@@ -21,7 +21,15 @@ from mesh.contest.window import wait_s
 from mesh.core.ids import NodeId
 from mesh.core.round_trip import RoundTrip
 from mesh.core.timers import Timers
-from mesh.wire.contest_messages import CALLED_MAX, ROUND_MAX, SCORE_MAX, Bid, Call, Called
+from mesh.wire.contest_messages import (
+    CALLED_MAX,
+    ROUND_MAX,
+    SCORE_MAX,
+    Bid,
+    Call,
+    Called,
+    Weighing,
+)
 from mesh.wire.task_messages import Decline, Offer
 
 RINGS: Final = (4, 4)
@@ -103,6 +111,7 @@ class Contest:
     offer: Offer
     story: Story
     left: deque[Candidate]
+    weights: Weighing = ()
     open: set[NodeId] = field(default_factory=set)
     """Who was called in this round and has not declined."""
 
@@ -184,16 +193,18 @@ class Caller:
         *,
         window_s: float,
         least_s: float = 0.0,
+        weights: Weighing = (),
     ) -> Step:
         """Begin a contest among these, the fittest first. One under way for this key is over.
 
-        No grant is expected in less than `least_s`: round trips to them alone take as long.
+        No grant is expected in less than `least_s`: round trips to them alone take as long. All who are called reckon
+        by `weights`.
         """
         self.close(now, key, None)
         self.held += 1
         before = self.story(offer.task_id)
         story = Story(offer.task_id, offer.attempt, now, window_s)
-        contest = self._contests[key] = Contest(offer, story, deque(candidates))
+        contest = self._contests[key] = Contest(offer, story, deque(candidates), weights)
         contest.patience_s = min(max(self.patience_s, least_s), PATIENCE_S_MAX)
         if before is not None and before.attempt == offer.attempt:
             story.first_round = before.first_round + before.rounds
@@ -318,5 +329,6 @@ class Caller:
                 window_us=max(1, round(story.window_s * 1e6)),
                 patience_us=max(1, round(contest.patience_s * 1e6)),
                 called=tuple(one.called for one in ring),
+                weights=contest.weights,
             ),
         )

@@ -1,50 +1,55 @@
-"""The fitness that a node expects of others, from what it knows of them.
+"""The fitness that is expected of those called, from what the caller knows of them, and that each finds for itself.
 
-Each node makes its own estimates: of those whom it would call, and of those that were called with it. What it
-does not know (what a member has in its caches, how it did with such tasks) counts as neither good nor bad.
+    the caller's table ──► expected: of each of those called, by whoever reads it
+           │ lag, history, distance
+           ▼
+    own slots and load ──► own_fitness: of a member, by itself just now
+
+What is slow to change, or measured by the caller alone, a member takes from the table for itself too: so all
+compare the same numbers. Its slots and load it knows better than anybody.
 
 Source: our own.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import replace
 
 from mesh.contest.fitness import Circumstances, Fitness, Weights, fitness
-from mesh.contest.known import Known
 from mesh.contest.rank import bucket
+from mesh.contest.weighing import COMPARED
 from mesh.core.ids import NodeId
-from mesh.placement.live_view import LiveMember, Wants
+from mesh.placement.live_view import Wants
 from mesh.placement.rendezvous import hash64
+from mesh.wire.contest_messages import HISTORY_MAX, Called
+from mesh.wire.records import Metadata
 from mesh.wire.task_messages import Offer
 
-COMPARED: Final = Weights(lag=0, history=0, checkpoint=0, warm=0, distance=0, zone=0)
-"""What members know of each other, and so can be compared by. Of the other parts each knows its own alone: who counted
-them for itself, and one half for the rest, would take itself for the first wherever it did well."""
 
-
-def compared_fitness(
-    wants: Wants, circumstances: Circumstances, weights: Weights = COMPARED
-) -> Fitness | None:
-    """Return how fit a member is, as members compare each other; None: it cannot take such a task, or has no slot free."""
-    return fitness(wants, circumstances, weights)
-
-
-def estimate(
-    now: float, member: LiveMember, wants: Wants, known: Known, weights: Weights = COMPARED
+def expected(
+    meta: Metadata, called: Called, wants: Wants, weights: Weights = COMPARED
 ) -> float | None:
     """Return the fitness of 0 to 1 that is expected of a member; None: it cannot take this, or has no slot free.
 
-    `member` bears its vitals, `known` says how old they are.
+    `meta` is what it declares; all else is in the caller's table, and so the same for whoever reckons.
     """
-    circumstances = Circumstances(
-        meta=member.meta,
-        free_slots=member.free_slots,
-        cpu_pct=min(member.load_pct, 255),
-        age_s=known.age_s(now),
-    )
-    found = compared_fitness(wants, circumstances, weights)
+    found = fitness(wants, _as_told(meta, called), weights)
     return None if found is None else found.score
+
+
+def own_fitness(
+    meta: Metadata,
+    called: Called,
+    wants: Wants,
+    weights: Weights = COMPARED,
+    *,
+    free_slots: int,
+    load_pct: int,
+) -> Fitness | None:
+    """Return how fit a member finds itself, with the slots and load (hundredths, 0 to 255) of now; None: as in `expected`."""
+    told = _as_told(meta, called)
+    circumstances = replace(told, free_slots=free_slots, cpu_pct=load_pct, age_s=0.0)
+    return fitness(wants, circumstances, weights)
 
 
 def in_order(scores: dict[NodeId, float], key: str) -> list[NodeId]:
@@ -61,4 +66,16 @@ def wants_of(offer: Offer) -> Wants:
         node_class=offer.node_class,
         labels=offer.labels,
         needs=offer.needs,
+    )
+
+
+def _as_told(meta: Metadata, called: Called) -> Circumstances:
+    return Circumstances(
+        meta=meta,
+        free_slots=called.free_slots,
+        cpu_pct=called.load_pct,
+        lag_s=None if called.lag_ms is None else called.lag_ms / 1e3,
+        history=called.history / HISTORY_MAX,
+        rtt_s=None if called.rtt_us is None else called.rtt_us / 1e6,
+        age_s=called.age_ds / 10,
     )

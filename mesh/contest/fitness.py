@@ -28,6 +28,7 @@ from mesh.contest.bounds import within
 from mesh.contest.rank import BUCKETS
 from mesh.errors import ConfigError
 from mesh.placement.live_view import Wants, suits
+from mesh.wire.contest_messages import WEIGHT_MAX
 from mesh.wire.records import DEDICATED, GENERAL, Metadata
 
 PRIOR: Final = 0.5
@@ -45,9 +46,6 @@ RTT_HALF_S: Final = 0.02
 STEP: Final = 1 / BUCKETS
 """So much higher is a dedicated member than another that is as fit: one bucket, be both as fit as can be."""
 
-WEIGHT_MAX: Final = 1_000_000
-"""Beside a weight beyond this no other would count."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
@@ -62,13 +60,13 @@ class Weights:
     lag: float = 0.05
     """Its loop is on time. Nearly always it is: then this part tells nobody apart."""
 
-    history: float = 0.15
-    """How many tasks of this kind succeeded on it."""
+    history: float = 0.25
+    """How many tasks of this kind succeeded on it. As much as free slots: a member on which all fails at once has all of them free."""
 
     match: float = 0.05
     """How much of what is special about it the task asks for: who offers a rare thing is kept for tasks that need it."""
 
-    checkpoint: float = 0.15
+    checkpoint: float = 0.05
     """It holds the task's checkpoint, so that nothing is fetched."""
 
     warm: float = 0.05
@@ -139,7 +137,7 @@ class Circumstances:
     """How late its loop runs, smoothed, in seconds."""
 
     history: float | None = None
-    """The share of tasks of this kind that succeeded on it: `mesh.contest.history`."""
+    """How tasks of this kind fared on it, 0 to 1: `mesh.contest.history`."""
 
     zone: str = ""
     """Where it is, in the words of whoever runs the mesh; "": not known."""
@@ -151,7 +149,7 @@ class Circumstances:
     """Whether this task's app is loaded on it."""
 
     rtt_s: float | None = None
-    """The round trip from it to the task's voters, to the one that completes a majority, in seconds."""
+    """The round trip from it to the task's voters, in seconds: to the first of them, where that one alone measured it."""
 
     age_s: float = 0.0
     """How old all of this is, in seconds; 0 for one's own."""

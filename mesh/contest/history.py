@@ -3,10 +3,12 @@
     ends      ✓ ✓ ✓ ✓ ✗ ✗ ✗ now        each fades with time, and with every one that follows it
     weights   ▁ ▂ ▃ ▄ ▅ ▆ ▇             ends of a busy member are soon outdone, those of an idle one wear off
 
-So the memory is two numbers and a time, whatever happens. Without any end the share is one half, which is what is
-known of nobody; a first success makes it two thirds, and nothing makes it 0 or 1.
+So the memory is two numbers and a time, whatever happens. Each member begins with two successes that it never had:
+nothing has failed there. Success alone lifts nobody above who had no task yet, else the first to be given tasks would
+be given all that follow, and who comes new to a mesh none. One failure makes it two thirds, a second one half.
 
-Source: our own; (successes + 1) / (ends + 2) is Laplace's rule of succession.
+Source: our own; imagined ends that come before the real ones are Laplace's, who imagined one of each.
+Deviation: both are successes here, for the reason above.
 """
 
 from __future__ import annotations
@@ -43,9 +45,9 @@ class History:
         self._at = max(self._at, now)
 
     def share(self, now: float) -> float:
-        """Return (successes + 1) / (ends + 2), both faded: 0.5 where nothing is known, and never 0 or 1."""
+        """Return (successes + 2) / (ends + 2), both faded: 1 where nothing is known to have failed, and never 0."""
         faded = self._faded(now)
-        return (self._succeeded * faded + 1) / ((self._succeeded + self._failed) * faded + 2)
+        return (self._succeeded * faded + 2) / ((self._succeeded + self._failed) * faded + 2)
 
     def _faded(self, now: float) -> float:
         return math.exp2(-max(0.0, within("now", now, -math.inf) - self._at) / HALF_LIFE_S)

@@ -9,14 +9,15 @@ the same member, and change its mind with each breath. Buckets make such members
 over them. The order is reckoned in integers alone, so it is the same at every node that has the same scores.
 
 It needs the scores as they were sent: whoever rounds a score on its way compares the rounded one, its own too.
-A member whose score lies at an edge would change its bucket all the time; `Hysteresis` holds it.
+A member whose score lies at an edge would be in one bucket by what it knows of itself and in the next by what was told
+of it, and two would take themselves for the first; `held` keeps it where it was placed.
 
 Source: our own; the lots are those of [HRW].
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from mesh.contest.bounds import within
@@ -27,10 +28,7 @@ BUCKETS: Final = 8
 """So many kinds of scores are told apart."""
 
 MARGIN: Final = 1 / 32
-"""A score has left its bucket when it lies so far beyond an edge: a quarter of a bucket. Less: it flaps; more: it lags."""
-
-SUBJECTS_MAX: Final = 4_096
-"""Buckets that are kept; of more, the one that was looked at longest ago is dropped."""
+"""A score has left its bucket when it lies so far beyond an edge: a quarter of a bucket. Less: two are first; more: none."""
 
 
 def bucket(score: float) -> int:
@@ -80,53 +78,16 @@ def estimate_rank(
     return 1 + sum(ahead)
 
 
-class Hysteresis:
-    """Keeps each subject in its bucket until its score has left that by a margin.
+def held(score: float, placed: float) -> float:
+    """Return the score by which a member is ranked that was placed by another one, of what was told of it.
 
-    A subject is whatever has one score over time: a member for one kind of task, say. Where tasks differ
-    in what they ask for, so do the scores of one member: each then is a subject of its own.
+    It stays in the bucket of `placed` unless `score`, what it is by now, lies beyond an edge of that by MARGIN or more:
+    then the middle of that bucket, which survives any rounding on its way. So what it knows of itself and was told
+    of it may differ a little, and all who know both rank it alike.
+
+    Raises:
+        LocalProtocolError: one of them is no number from 0 to 1.
     """
-
-    __slots__ = ("_buckets", "_margin", "_subjects_max")
-
-    def __init__(self, *, margin: float = MARGIN, subjects_max: int = SUBJECTS_MAX) -> None:
-        """Begin with no subject.
-
-        Args:
-            margin: how far beyond an edge a score has left its bucket; 0 to 1, a few hundredths make sense.
-            subjects_max: how many buckets are kept; at least 1.
-
-        Raises:
-            LocalProtocolError: one of them is out of its bounds.
-        """
-        self._margin = within("margin", margin, 0, 1)
-        self._subjects_max = int(within("subjects_max", subjects_max, 1))
-        self._buckets: dict[Hashable, int] = {}  # the one looked at longest ago first
-
-    def __len__(self) -> int:
-        return len(self._buckets)
-
-    def settle(self, subject: Hashable, score: float) -> float:
-        """Return the score by which the subject is ranked: its own, or the middle of the bucket that it is kept in.
-
-        The middle survives any rounding on its way; only the bucket counts in the order. O(1).
-
-        Raises:
-            LocalProtocolError: the score is no number from 0 to 1; nothing changed.
-        """
-        found = bucket(score)
-        kept = self._buckets.pop(subject, found)
-        if kept != found and not self._is_near(kept, score):
-            kept = found
-        self._buckets[subject] = kept
-        if len(self._buckets) > self._subjects_max:
-            del self._buckets[next(iter(self._buckets))]
-        return score if kept == found else (kept + 0.5) / BUCKETS
-
-    def forget(self, subject: Hashable) -> None:
-        """Keep nothing of a subject; nothing happens if nothing is kept."""
-        self._buckets.pop(subject, None)
-
-    def _is_near(self, kept: int, score: float) -> bool:
-        low, high = kept / BUCKETS - self._margin, (kept + 1) / BUCKETS + self._margin
-        return low <= score < high
+    found, kept = bucket(score), bucket(placed)
+    low, high = kept / BUCKETS - MARGIN, (kept + 1) / BUCKETS + MARGIN
+    return (kept + 0.5) / BUCKETS if found != kept and low < score < high else score

@@ -1,11 +1,13 @@
 """Vitals that are fresh enough: whoever holds contests asks to be told, and is told of each change.
 
     voter that holds contests ──AskVitals, about once a minute, to every member──► Teller there
-                              ◄──Vitals: at once, at each change, and once more in case it was lost──┘
+                              ◄──VitalsTold: at once, at each change, and once more in case it was lost──┘
+    owner ──VitalsTold, in the datagrams of its renewals, once a second──► voter
 
 What acks say of a member is as old as the last ping of it: minutes, in a large mesh. So a voter asks while it
 holds contests, and nobody tells anybody anything where there are none. Who was asked says what changes, so to the
-voter its silence means that nothing has: that knowledge does not age, until the question has.
+voter its silence means that nothing has: that knowledge does not age, until the question has. What comes unasked, with
+the renewals of whoever works for this voter, ages from when it came.
 
 Source: our own.
 """
@@ -16,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
+from mesh.core.ageing import take_aged
 from mesh.core.ids import NodeId
 from mesh.wire.contest_messages import AskVitals, VitalsTold
 
@@ -35,8 +38,11 @@ ASK_PAUSE_S: Final = 0.05
 TOLD_STEP_PCT: Final = 4
 """A load that has moved by less, in hundredths of all processors, is no change."""
 
+TOLD_STEP_MS: Final = 10
+"""A lag that has moved by less, in milliseconds, or by less than half of what it is or was, is none either."""
+
 TELL_PAUSE_S: Final = 0.25
-"""Changes of the load within such a time are told together."""
+"""Changes of load and lag within such a time are told together."""
 
 TELL_SLOTS_PAUSE_S: Final = 0.02
 """So are those of free slots: one more or less is a whole bucket of fitness, and who has none is called in vain."""
@@ -44,17 +50,31 @@ TELL_SLOTS_PAUSE_S: Final = 0.02
 REPEAT_S: Final = 1.0
 LISTENERS_MAX: Final = 64
 
+RIDE_PAUSE_S: Final = 1.0
+"""So often vitals ride along with renewals to one voter, at most."""
+
+TOLD_MAX: Final = 16_384
+"""Members whose vitals a voter keeps; of more, whoever was heard longest ago is forgotten."""
+
+Vitals: TypeAlias = tuple[int, int, int]
+"""Free slots, load (hundredths of all processors) and lag (milliseconds), as `VitalsTold` has them."""
+
 
 class Told(NamedTuple):
     """What a member said of itself last, and how long its first answer took, in seconds, by the listener's clock."""
 
     free_slots: int
     load_pct: int
+    lag_ms: int
     rtt_s: float | None
     """None: no answer came soon enough to be the first word on a question."""
 
     until: float
-    """It would tell what has changed until then: so long it was asked to."""
+    """Before this it does not age: so long it promised to tell what changes; without a promise, when it came."""
+
+    def age_s(self, now: float) -> float:
+        """Return how old this is, in seconds."""
+        return max(0.0, now - self.until)
 
 
 Letter: TypeAlias = tuple[NodeId, object]
@@ -63,8 +83,8 @@ Letter: TypeAlias = tuple[NodeId, object]
 @dataclass(slots=True)
 class _Listener:
     until: float
-    told: tuple[int, int] | None = None
-    repeats: tuple[int, int] | None = None
+    told: Vitals | None = None
+    repeats: Vitals | None = None
 
 
 class Teller:
@@ -88,13 +108,12 @@ class Teller:
             self._listeners[sender] = _Listener(now + message.seconds)
             self._tell_at = now
 
-    def step(self, now: float, free_slots: int, load_pct: int) -> list[Letter]:
+    def step(self, now: float, vitals: Vitals) -> list[Letter]:
         """Take this node's vitals as they are now; return what is to be told. O(listeners), O(1) without."""
         if not self._listeners:
             self._tell_at = self._repeat_at = None  # else a time in the past would be waited for
             return []
         letters: list[Letter] = []
-        vitals = (free_slots, min(load_pct, 255))
         pause_s = self._pause_s(vitals)
         if pause_s is not None:
             tell_at = max(now, self._told_at + pause_s)
@@ -112,7 +131,7 @@ class Teller:
 
     # Inside.
 
-    def _pause_s(self, vitals: tuple[int, int]) -> float | None:
+    def _pause_s(self, vitals: Vitals) -> float | None:
         """Return how long after the last word these are to be told; None: they are no news."""
         others = [one.told for one in self._listeners.values() if _differ(one.told, vitals)]
         if not others:
@@ -120,32 +139,50 @@ class Teller:
         is_of_slots = any(told is None or told[0] != vitals[0] for told in others)
         return TELL_SLOTS_PAUSE_S if is_of_slots else TELL_PAUSE_S
 
-    def _tell(self, now: float, vitals: tuple[int, int]) -> list[Letter]:
+    def _tell(self, now: float, vitals: Vitals) -> list[Letter]:
         self._tell_at, self._told_at = None, now
         self._forget_old(now)
         told: list[Letter] = []
         for node_id, one in self._listeners.items():
             if _differ(one.told, vitals):
                 one.told = one.repeats = vitals
-                told.append((node_id, VitalsTold(*vitals)))
+                told.append((node_id, VitalsTold(*vitals, int(one.until - now))))
         if told:
             self._repeat_at = now + REPEAT_S
         return told
 
-    def _repeat(self, now: float, vitals: tuple[int, int]) -> list[Letter]:
+    def _repeat(self, now: float, vitals: Vitals) -> list[Letter]:
         """Say again what was said last and is still so; what is not any more is told anyway."""
         self._repeat_at = None
         self._forget_old(now)
         again: list[Letter] = []
         for node_id, one in self._listeners.items():
             if one.repeats is not None and not _differ(one.repeats, vitals):
-                again.append((node_id, VitalsTold(*one.repeats)))
+                again.append((node_id, VitalsTold(*one.repeats, int(one.until - now))))
             one.repeats = None
         return again
 
     def _forget_old(self, now: float) -> None:
         for node_id in [node_id for node_id, one in self._listeners.items() if now >= one.until]:
             del self._listeners[node_id]
+
+
+class Rides:
+    """An owner's side: to which voters its vitals went of late, along with renewals."""
+
+    def __init__(self) -> None:
+        self._at: dict[NodeId, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def is_due(self, now: float, voter: NodeId) -> bool:
+        """Say whether vitals are to go along to this voter now, and note that they do. O(1), and what is old goes."""
+        take_aged(self._at, now, RIDE_PAUSE_S)
+        if voter in self._at:
+            return False
+        self._at[voter] = now
+        return True
 
 
 class Listener:
@@ -164,22 +201,23 @@ class Listener:
             self._ask_at = now
 
     def handle(self, now: float, sender: NodeId, message: VitalsTold) -> None:
-        """Take what a member says of itself."""
+        """Take what a member says of itself, asked or not."""
+        known = self._told.pop(sender, None)
+        rtt_s, until = (None, now) if known is None else (known.rtt_s, known.until)
         asked_at = self._asked.get(sender)
-        if asked_at is None:
-            return
-        known = self._told.get(sender)
-        rtt_s = None if known is None else known.rtt_s
         # What comes later may be the repeat of an answer that was lost, or a change.
-        if rtt_s is None and now < asked_at + TELL_PAUSE_S:
-            rtt_s = now - asked_at
-        until = asked_at + ASKED_S
-        self._told[sender] = Told(message.free_slots, message.load_pct, rtt_s, until)
+        if rtt_s is None and message.seconds and asked_at is not None:
+            rtt_s = now - asked_at if now < asked_at + TELL_PAUSE_S else None
+        until = max(until, now + message.seconds)
+        self._told[sender] = Told(
+            message.free_slots, message.load_pct, message.lag_ms, rtt_s, until
+        )
+        if len(self._told) > TOLD_MAX:
+            self.forget(next(iter(self._told)))
 
-    def told(self, now: float, node_id: NodeId) -> Told | None:
-        """Return what a member said last, as long as it would say what has changed; None: it was not heard of late."""
-        told = self._told.get(node_id)
-        return told if told is not None and now < told.until else None
+    def told(self, node_id: NodeId) -> Told | None:
+        """Return what a member said last, however old that is; None: nothing was heard of it."""
+        return self._told.get(node_id)
 
     def forget(self, node_id: NodeId) -> None:
         """Forget a member that is gone: whoever comes back is asked anew."""
@@ -205,5 +243,7 @@ class Listener:
         return self._ask_at
 
 
-def _differ(told: tuple[int, int] | None, vitals: tuple[int, int]) -> bool:
-    return told is None or told[0] != vitals[0] or abs(told[1] - vitals[1]) >= TOLD_STEP_PCT
+def _differ(told: Vitals | None, vitals: Vitals) -> bool:
+    if told is None or told[0] != vitals[0] or abs(told[1] - vitals[1]) >= TOLD_STEP_PCT:
+        return True
+    return abs(told[2] - vitals[2]) >= max(TOLD_STEP_MS, max(told[2], vitals[2]) / 2)

@@ -41,10 +41,12 @@ class SetLoad:
     """The host's load: hundredths of all its processors, 0 to 255. Not answered.
 
     `busy_pct`: how much of the processors that this node may use is in use, 0 to 100; None: not known, as busy as the load.
+    `lag_ms`: how late the node's loop runs, smoothed, in milliseconds.
     """
 
     load_pct: int
     busy_pct: int | None = None
+    lag_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,9 @@ class Around(NamedTuple):
     load_pct: Callable[[], int]
     """How busy the host is, in hundredths of all its processors."""
 
+    lag_ms: Callable[[], int]
+    """How late the node's loop runs, smoothed, in milliseconds."""
+
 
 class Holdings:
     """The machines of one session, and what is seen of them."""
@@ -143,6 +146,7 @@ class Holdings:
         self._tasks.name_of = self._around.name_of
         self._tasks.known_of = self._around.known_of
         self._tasks.load_pct = self._around.load_pct
+        self._tasks.lag_ms = self._around.lag_ms
 
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` has something to do, or None."""

@@ -70,6 +70,7 @@ class Machines:
             remembered=config.remembered,
         )
         self._busy_pct = 0
+        self._lag_ms = 0
         self._live = LiveView()
         self._roll = Roll(self._swim.table, self._live)
         self._work = Work(
@@ -81,6 +82,7 @@ class Machines:
                 name_of=self._swim.rumours.name_of,
                 known_of=self._known_of,
                 load_pct=lambda: self._busy_pct,
+                lag_ms=lambda: self._lag_ms,
             ),
             seed=seed,
             kept=kept or Kept(),

@@ -121,6 +121,7 @@ class Node(Machines):
         if isinstance(command, SetLoad):
             self.identity.vitals = Vitals(self.identity.vitals.free_slots, command.load_pct)
             self._busy_pct = command.load_pct if command.busy_pct is None else command.busy_pct
+            self._lag_ms = command.lag_ms
             # Whoever wants to hear of it is told at once: to them silence means that nothing has changed.
             if not self._work.is_listened_to:
                 return []

@@ -1,6 +1,6 @@
 """What one node knows of the queues that it is asked about, kept fresh while it is asked.
 
-    strategy_of ──► known? its strategy, at once ─┐ else what this node's own voter holds, else `DEFAULT`
+    strategy_of ──► known? its strategy (or weights), at once ─┐ else what this node's own voter holds, else `DEFAULT`
          │                                        └─► not heard of for REFRESH_S ──► due
          └─ asked about lately: due again, every REFRESH_S ──────────────────────────► due
     due ──pace──► a majority is asked ──► known
@@ -41,6 +41,7 @@ from mesh.registers.asker import Done
 from mesh.registers.reading import Seen
 from mesh.registers.record import Record
 from mesh.registers.voter import Voter
+from mesh.wire.contest_messages import Weighing
 from mesh.wire.register_messages import Value
 
 BOOK: Final = "queues"
@@ -121,6 +122,15 @@ class QueueBook:
 
     def strategy_of(self, now: float, queue: str) -> Strategy:
         """Return a queue's strategy as it is known now, and keep it known while this is asked. O(1)."""
+        settings = self._settings_of(now, queue)
+        return DEFAULT if settings is None else settings.strategy
+
+    def weighing_of(self, now: float, queue: str) -> Weighing:
+        """Return a queue's weights as they are known now, and keep them known while this is asked. O(1)."""
+        settings = self._settings_of(now, queue)
+        return () if settings is None else settings.weights
+
+    def _settings_of(self, now: float, queue: str) -> QueueSettings | None:
         known = self._use(now, queue)
         if now < known.asked_at + REFRESH_S:
             if not self._is_awaited(queue, known):
@@ -129,7 +139,7 @@ class QueueBook:
             self._refresh.cancel(queue)
             (self._old if known.asked_at > float("-inf") else self._new)[queue] = None
             self._ask_at = now if self._ask_at is None else self._ask_at
-        return DEFAULT if known.settings is None else known.settings.strategy
+        return known.settings
 
     def known(self, now: float, queue: str) -> Strategy | None:
         """Return what `strategy_of` does; None where that is but the default, as nothing was heard of the queue yet."""

@@ -1,4 +1,4 @@
-"""Setting a queue's strategy: a change of its register, which may be tried under several ballots.
+"""Setting a queue's strategy and weights: a change of its register, which may be tried under several ballots.
 
     a  pull ────── ballot 1 ── some of a majority take it ──► outbid ── tries again: what is there is above its own
     b  contest ─────── ballot 2 ── finds a's, writes its own on top ──► chosen
@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from mesh.errors import DecodeError
 from mesh.queues.settings import (
     COUNT_MAX,
+    DEFAULT,
     MARKS_MAX,
     QueueSettings,
     Strategy,
@@ -24,15 +25,21 @@ from mesh.queues.settings import (
     of_value,
     to_value,
 )
+from mesh.wire.contest_messages import Weighing
 from mesh.wire.register_messages import Standing, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetStrategy:
+class ChangeSettings:
     """The change of a queue's register; it does nothing by itself, however often it is called."""
 
     queue: str
-    strategy: Strategy
+    strategy: Strategy | None
+    """None: it stays as it is."""
+
+    weights: Weighing | None
+    """None: they stay as they are; no part at all: the default ones."""
+
     at: float
     """Unix."""
 
@@ -53,11 +60,16 @@ class SetStrategy:
             return None
         if before is None:
             return to_value(self._first())
-        if self.mark in before.marks or before.strategy is self.strategy:
+        strategy = before.strategy if self.strategy is None else self.strategy
+        weights = before.weights if self.weights is None else self.weights
+        is_so = (strategy, weights) == (before.strategy, before.weights)
+        if self.mark in before.marks or is_so:
             return found
         return to_value(
             replace(
                 self._first(),
+                strategy=strategy,
+                weights=weights,
                 count=min(before.count + 1, COUNT_MAX),
                 marks=(self.mark, *before.marks)[:MARKS_MAX],
             )
@@ -66,7 +78,8 @@ class SetStrategy:
     def _first(self) -> QueueSettings:
         return QueueSettings(
             queue=self.queue,
-            strategy=self.strategy,
+            strategy=DEFAULT if self.strategy is None else self.strategy,
+            weights=self.weights or (),
             count=1,
             set_at=self.at,
             set_by=self.by,

@@ -5,25 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mesh.queues.settings import Strategy
+from mesh.wire.contest_messages import Weighing
 
 
 @dataclass(frozen=True, slots=True)
 class SetQueue:
-    """Set a queue's strategy. Answer, once a majority holds it: as for `ShowQueue`, with `"outcome"`.
+    """Set a queue's strategy, its weights, or both. Answer, once a majority holds it: as for `ShowQueue`, with `"outcome"`.
 
-    That is `set`; `kept`: it was so already; or `overtaken`: it was set, and set to what is told by somebody else
+    None: that one stays as it is; `weights` of none at all: the default ones. The outcome is `set`; `kept`: it was so already; or `overtaken`: it was set, and set to what is told by somebody else
     at the same time.
     """
 
     command_id: int
     queue: str
-    strategy: Strategy
+    strategy: Strategy | None = None
+    weights: Weighing | None = None
     timeout_s: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class ShowQueue:
-    """What a majority holds of a queue. Answer: `{"queue", "strategy", "set_at", "set_by"}`; never set: the latter null."""
+    """What a majority holds of a queue.
+
+    Answer: `{"queue", "strategy", "weights", "default_weights", "set_at", "set_by"}`; never set: the last two null. `weights`
+    says what each part weighs, `default_weights` whether none were set.
+    """
 
     command_id: int
     queue: str

@@ -1,9 +1,9 @@
 """What is set for a queue: its bytes, and the register that holds them.
 
-    queue/NAME ──► Value(OPEN) ──► version │ name, strategy, count, when, by whom, marks
+    queue/NAME ──► Value(OPEN) ──► version │ name, strategy, weights, count, when, by whom, marks
 
 A queue is only a word on its tasks. It is there as soon as somebody writes it, and has no setting until somebody
-sets one: until then its strategy is `DEFAULT`. The register is open for ever: nobody's, never final, never purged.
+sets one: until then its strategy is `DEFAULT`, and in contests for its tasks all parts weigh what they do by default. The register is open for ever: nobody's, never final, never purged.
 Reading is total: whatever bytes it holds, the outcome is a setting, or a DecodeError.
 
 Source: our own.
@@ -22,6 +22,7 @@ from mesh.core.ids import NAME_CHARS_MAX
 from mesh.errors import ConfigError, DecodeError
 from mesh.registers.kinds import LONG_QUEUES, QUEUES
 from mesh.wire import schema as s
+from mesh.wire.contest_messages import Weighing, weighing_form
 from mesh.wire.register_messages import KEY_BYTES_MAX, Standing, Value
 from mesh.wire.task_messages import tag_form
 
@@ -68,6 +69,9 @@ class QueueSettings:
 
     queue: str
     strategy: Strategy
+    weights: Weighing = ()
+    """What the parts of a fitness weigh in contests for its tasks; none: what they do by default."""
+
     count: int
     """How often it was changed, 1 the first time: of two settings the one with more is the later."""
 
@@ -202,6 +206,7 @@ _form: Final = s.keyword_struct(
     QueueSettings,
     ("queue", tag_form),
     ("strategy", s.Field(str, _unpack_strategy)),
+    ("weights", weighing_form),
     ("count", s.Field(int, _unpack_count)),
     ("set_at", s.Field(float, _unpack_time)),
     ("set_by", s.printable(NAME_CHARS_MAX)),

@@ -14,6 +14,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+PROCESSORS: Final = os.cpu_count() or 1  # asked once: the answer is read from a file each time
 SMOOTHED_S: Final = 3.0
 """After so many seconds of another load, two thirds of the change are seen."""
 
@@ -64,3 +65,8 @@ class Processors:
             self._mine, self._before = frozenset(ticks), None
         total = sum(map(sum, ticks.values()))
         return (total - idle, total) if total else None
+
+
+def load_pct() -> int:
+    """Return the host's load of the last minute, as hundredths of all its processors, 0 to 255."""
+    return min(255, round(os.getloadavg()[0] / PROCESSORS * 100))

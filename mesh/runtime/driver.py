@@ -13,7 +13,6 @@ itself, and stops if it contradicts itself, or if its deadlines meet bugs again 
 from __future__ import annotations
 
 import math
-import os
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -33,14 +32,13 @@ from mesh.core.process import ProcessEvent
 from mesh.errors import CommandRefused, DataDirectoryError, LocalProtocolError, TransportError
 from mesh.node.commands import Command, SetLoad, TakeAddress
 from mesh.node.face import NodeFace
-from mesh.runtime.busy import Processors
+from mesh.runtime.busy import Processors, load_pct
 from mesh.runtime.clock import Clock
 from mesh.runtime.lateness import Lateness
 from mesh.runtime.store.faults import StoreError
 from mesh.tasks.commands import Abandon
 
 LOAD_INTERVAL_S: Final = 1.0
-PROCESSORS: Final = os.cpu_count() or 1  # asked once: the answer is read from a file each time
 BUG_PAUSE_S: Final = 1.0
 """The wait before a deadline is tried again that met a bug."""
 
@@ -290,9 +288,8 @@ class Driver:
         now = self._given_at = self._clock()
         if now - self._load_at >= LOAD_INTERVAL_S:
             self._load_at = now
-            self._apply(
-                self._node.handle_command(now, SetLoad(load_pct(), self._processors.busy_pct(now)))
-            )
+            busy_pct, lag_ms = self._processors.busy_pct(now), self.lateness.smoothed_ms
+            self._apply(self._node.handle_command(now, SetLoad(load_pct(), busy_pct, lag_ms)))
             address = None if self._hands is None else self._hands.look()
             if address is not None:
                 self._apply(self._node.handle_command(now, TakeAddress(address)))
@@ -391,8 +388,3 @@ def _bug_text(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__, limit=-1)
     where = f" at {Path(frames[0].filename).name}:{frames[0].lineno}" if frames else ""
     return f"{type(error).__name__}: {error}{where}"[:400]
-
-
-def load_pct() -> int:
-    """Return the host's load of the last minute, as hundredths of all its processors, 0 to 255."""
-    return min(255, round(os.getloadavg()[0] / PROCESSORS * 100))

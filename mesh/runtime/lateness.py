@@ -15,6 +15,9 @@ from typing import Final
 LATEST_MAX: Final = 1_000
 """Deadlines that are kept in mind."""
 
+SMOOTHING: Final = 1 / 16
+"""What one deadline counts in the smoothed figure: one that was met a second late is forgotten after some sixty."""
+
 
 class Lateness:
     """The latest deadlines, and how late each was met, in seconds."""
@@ -22,10 +25,17 @@ class Lateness:
     def __init__(self) -> None:
         """Begin with none."""
         self._late_s: deque[float] = deque(maxlen=LATEST_MAX)
+        self._smoothed_s = 0.0
 
     def note(self, late_s: float) -> None:
         """Take that one was met so late; early, as timers may be, counts as in time."""
         self._late_s.append(max(0.0, late_s))
+        self._smoothed_s += SMOOTHING * (self._late_s[-1] - self._smoothed_s)
+
+    @property
+    def smoothed_ms(self) -> int:
+        """How late the loop runs on the whole of late, in milliseconds; 0 before any deadline."""
+        return round(self._smoothed_s * 1e3)
 
     def to_json(self) -> dict[str, float | int | None]:
         """Return the figures in ms, of how many deadlines; None: of none yet. O(n log n) in those."""

@@ -1,12 +1,20 @@
-"""What a client can ask about queues: set a strategy, show it."""
+"""What a client can ask about queues: set a strategy and weights, show them."""
 
 from __future__ import annotations
 
+from typing import Final
+
+from mesh.contest.weighing import read
+from mesh.errors import ConfigError
 from mesh.queues.commands import ListQueues, SetQueue, ShowQueue
 from mesh.queues.settings import check_name, read_strategy
 from mesh.runtime.control import ControlClient, Request, Service
 from mesh.runtime.driver import Driver
 from mesh.runtime.requests import text
+from mesh.wire.contest_messages import Weighing
+
+NUMBER_MAX: Final = 10**15
+"""Integers beyond this are no weights, whatever bounds those have."""
 
 
 class QueueServices:
@@ -24,8 +32,15 @@ class QueueServices:
         }
 
     async def _on_set(self, request: Request, client: ControlClient) -> None:
-        queue, strategy = _queue(request), read_strategy(text(request, "strategy"))
-        await client.ok(await self._driver.ask(lambda number: SetQueue(number, queue, strategy)))
+        queue = _queue(request)
+        strategy = read_strategy(text(request, "strategy")) if "strategy" in request else None
+        weights = _weights(request)
+        if strategy is None and weights is None:
+            raise ConfigError(
+                "queue_set: 'strategy', 'weights' or both are expected, found neither"
+            )
+        found = await self._driver.ask(lambda number: SetQueue(number, queue, strategy, weights))
+        await client.ok(found)
 
     async def _on_show(self, request: Request, client: ControlClient) -> None:
         queue = _queue(request)
@@ -39,3 +54,19 @@ def _queue(request: Request) -> str:
     queue = text(request, "queue")
     check_name(queue)
     return queue
+
+
+def _weights(request: Request) -> Weighing | None:
+    """Return what the parts are to weigh; none at all: the default; None: nothing is said of them."""
+    given = request.get("weights")
+    if given is None:
+        return None
+    if not isinstance(given, dict) or not all(map(_is_number, given.values())):
+        raise ConfigError(
+            "queue_set: 'weights' is an object of parts and numbers, such as {\"cpu\": 0.5}"
+        )
+    return read(given)
+
+
+def _is_number(found: object) -> bool:
+    return type(found) is float or (type(found) is int and abs(found) <= NUMBER_MAX)

@@ -2,7 +2,7 @@
 
     contested: its queue asks for it, its home declined or is gone, it was lost, or let go
         │
-        ▼                                   fitness, as far as this voter knows it
+        ▼                                   fitness, as far as this voter knows it, by the queue's own weights
     candidates with room ──by fitness, then by rendezvous──► Caller ──Call──► the first four, the next, …
                                                                ▲ bids, declines, the claim that was seen
 
@@ -11,24 +11,31 @@ Source: our own.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
 
 from mesh.contest.caller import RINGS, Caller, Candidate, Story
 from mesh.contest.caller import Step as Move
-from mesh.contest.estimate import COMPARED, estimate, in_order, wants_of
-from mesh.contest.fitness import Weights
+from mesh.contest.estimate import expected, in_order, wants_of
+from mesh.contest.histories import Histories
 from mesh.contest.known import KnownOf
 from mesh.contest.vitals import Listener
+from mesh.contest.weighing import weights_of
 from mesh.contest.window import Window, base_s, delay_s
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember, LiveView
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.contest_json import told as contest_told
 from mesh.tasks.effects import Step
-from mesh.wire.contest_messages import AskContest, Bid, Called, ContestTold
+from mesh.wire.contest_messages import (
+    HISTORY_MAX,
+    RTT_US_MAX,
+    AskContest,
+    Bid,
+    Called,
+    ContestTold,
+    Weighing,
+)
 from mesh.wire.task_messages import Decline, Offer
 
 WINDOW_SHARE_MAX: Final = 0.25
@@ -40,6 +47,14 @@ GRANT_TRIPS: Final = 3
 FAR_FADES: Final = 0.99
 """By so much, each contest, the farthest that was called of late counts less."""
 
+WeighingOf: TypeAlias = Callable[[float, str], Weighing]
+"""Returns the weights that are set for a queue, as they are known now."""
+
+
+def by_default(_now: float, _queue: str) -> Weighing:
+    """Weigh all queues by the default weights."""
+    return ()
+
 
 class Calling:
     """All contests of one steward. What returns steps returns calls to be sent; `given_up` collects whom nobody took."""
@@ -50,18 +65,21 @@ class Calling:
         known_of: KnownOf,
         config: TasksConfig,
         unix_offset_s: float = 0.0,
-        weights: Weights = COMPARED,
+        weighing_of: WeighingOf = by_default,
     ) -> None:
         self.unix_offset_s = unix_offset_s
         self._view = view
-        self._weights = weights
+        self._weighing_of = weighing_of
         self._known_of = known_of
         self.caller = Caller(config.grant_s)
         """Its contests, for whoever looks at them."""
 
         self.window = Window()
         self.listener = Listener()
-        """What members tell of themselves while contests are held here."""
+        """What members tell of themselves while contests are held here, and with their renewals."""
+
+        self.histories = Histories()
+        """How tasks of each queue fared on each member, as far as this voter saw them end."""
 
         self._claim_s = config.claim_timeout_s
         self._window_s_max = WINDOW_SHARE_MAX * config.contest_s_max
@@ -87,30 +105,22 @@ class Calling:
         """
         self.listener.use(now)
         found: dict[NodeId, Candidate] = {}
-        wants = wants_of(offer)
+        wants, weighing = wants_of(offer), self._weighing_of(now, offer.queue)
+        weights = weights_of(weighing)
         for member in members:
-            told = self.listener.told(now, member.node_id)
-            known = self._known_of(member.node_id)
-            if told is not None:
-                # Of its slots the queue knows more: what was offered and claimed since.
-                member = replace(member, load_pct=told.load_pct)  # noqa: PLW2901
-                known = known._replace(heard_at=math.inf)
-            score = estimate(now, member, wants, known, self._weights)
-            if score is not None:
-                called = Called(
-                    member.node_id,
-                    min(member.free_slots, 0xFFFF),
-                    min(member.load_pct, 0xFF),
-                    round(10 * known.age_s(now)),
-                )
-                found[member.node_id] = Candidate(called, score)
+            called = self._called(now, member, offer.queue)
+            fitness = expected(member.meta, called, wants, weights)
+            if fitness is not None:
+                found[member.node_id] = Candidate(called, fitness)
         scores = {node_id: one.fitness for node_id, one in found.items()}
         candidates = [found[node_id] for node_id in in_order(scores, wants.key)]
-        window_s = self._window_s(now, candidates)
+        window_s = self._window_s(candidates)
         least_s = GRANT_TRIPS * self._far_s
-        move = self.caller.open(now, key, offer, candidates, window_s=window_s, least_s=least_s)
-        expected = candidates[0].called.node_id if candidates else None
-        return self._carry_out([move]), expected
+        move = self.caller.open(
+            now, key, offer, candidates, window_s=window_s, least_s=least_s, weights=weighing
+        )
+        winner = candidates[0].called.node_id if candidates else None
+        return self._carry_out([move]), winner
 
     def handle_bid(self, now: float, key: bytes, sender: NodeId, bid: Bid) -> None:
         """Take a bid."""
@@ -155,13 +165,35 @@ class Calling:
     def check_invariants(self) -> None:
         """Raise AssertionError if a contest would be forgotten."""
         self.caller.check_invariants()
+        self.histories.check_invariants()
 
     # Inside.
 
-    def _window_s(self, now: float, candidates: list[Candidate]) -> float:
+    def _called(self, now: float, member: LiveMember, queue: str) -> Called:
+        """Return all that is known of a member: what it told or what acks said of it, whichever is younger.
+
+        Acks do not say how late its loop is. Of its slots the queue knows more: what was offered and claimed since.
+        """
+        node_id = member.node_id
+        known, told = self._known_of(node_id), self.listener.told(node_id)
+        load_pct, lag_ms, age_s = member.load_pct, None, known.age_s(now)
+        if told is not None and told.age_s(now) <= age_s:
+            load_pct, lag_ms, age_s = told.load_pct, told.lag_ms, told.age_s(now)
+        rtt_s = known.rtt_s if known.rtt_s is not None or told is None else told.rtt_s
+        return Called(
+            node_id=node_id,
+            free_slots=min(member.free_slots, 0xFFFF),
+            load_pct=min(load_pct, 0xFF),
+            age_ds=round(10 * age_s),
+            lag_ms=lag_ms,
+            history=round(HISTORY_MAX * self.histories.share(now, queue, node_id)),
+            rtt_us=None if rtt_s is None else min(round(rtt_s * 1e6), RTT_US_MAX),
+        )
+
+    def _window_s(self, candidates: list[Candidate]) -> float:
         """Return c for these: twice the delay to the farthest that is called first, longer where all are loaded."""
         first = [one.called for one in candidates[: RINGS[0]]]
-        rtts = [rtt for one in first if (rtt := self._rtt_s(now, one.node_id)) is not None]
+        rtts = [rtt for one in first if (rtt := self._rtt_s(one.node_id)) is not None]
         self._far_s = max(self._far_s * FAR_FADES, *rtts, 0.0)
         # Who is not measured yet may be as far as anybody that was of late.
         far_s = self._far_s if len(rtts) < len(first) else max(rtts, default=0.0)
@@ -172,12 +204,12 @@ class Calling:
         widest_s = self._window_s_max if grant_s is None else max(least_s, grant_s)
         return min(self.window.c_s(least_s), widest_s, self._window_s_max)
 
-    def _rtt_s(self, now: float, node_id: NodeId) -> float | None:
+    def _rtt_s(self, node_id: NodeId) -> float | None:
         """Return the longest round trip to a member that is to be reckoned with; None: none was measured."""
         measured = self._known_of(node_id).rtt_high_s
         if measured is not None:
             return measured
-        told = self.listener.told(now, node_id)
+        told = self.listener.told(node_id)
         return None if told is None else told.rtt_s
 
     def _carry_out(self, moves: Iterable[Move]) -> list[Step]:

@@ -1,7 +1,7 @@
 """A member's side of contests: what it makes of itself and of the others called, and the bid when its time has come.
 
     Call ── cannot take it now ─► declined, to the caller
-         └─ fitness, of itself and of the others ─► rank ─► Bidder waits ─► its turn:
+         └─ fitness, of itself and of the others, by the caller's table and weights ─► rank ─► Bidder waits ─► its turn:
                 still able ─► Bid to all called, and the claim ── granted ─► Settled to all called
                 not any more ─► declined
 
@@ -12,22 +12,31 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 
 from mesh.contest.bidder import Bidder, Turn
-from mesh.contest.estimate import COMPARED, compared_fitness, estimate, wants_of
-from mesh.contest.fitness import Circumstances, Fitness, Weights
-from mesh.contest.known import Known
-from mesh.contest.rank import estimate_rank
-from mesh.contest.vitals import Teller
+from mesh.contest.estimate import expected, own_fitness, wants_of
+from mesh.contest.fitness import Fitness
+from mesh.contest.rank import estimate_rank, held
+from mesh.contest.vitals import Rides, Teller, Vitals
+from mesh.contest.weighing import weights_of
 from mesh.contest.window import wait_s
 from mesh.core.ids import NodeId
-from mesh.placement.live_view import LiveView, Wants
+from mesh.placement.live_view import LiveView
 from mesh.registers.asker import Done
 from mesh.tasks.claiming import Claiming
 from mesh.tasks.effects import Step
-from mesh.wire.contest_messages import SCORE_MAX, AskVitals, Bid, Call, Called, Settled
+from mesh.wire.contest_messages import (
+    LAG_MS_MAX,
+    SCORE_MAX,
+    AskVitals,
+    Bid,
+    Call,
+    Called,
+    Settled,
+    VitalsTold,
+)
 from mesh.wire.records import Card
+from mesh.wire.register_messages import Renew
 
 
 class Contending:
@@ -40,18 +49,19 @@ class Contending:
         card: Callable[[], Card],
         view: LiveView,
         load_pct: Callable[[], int],
+        lag_ms: Callable[[], int],
         rng: random.Random,
-        weights: Weights = COMPARED,
     ) -> None:
-        """`load_pct` tells how busy this host is, in hundredths of all its processors."""
+        """`load_pct` tells how busy this host is, in hundredths of all its processors; `lag_ms` how late its loop runs."""
         self._claiming = claiming
         self._card = card
         self._view = view
         self._load_pct = load_pct
+        self._lag_ms = lag_ms
         self._rng = rng
-        self._weights = weights
         self._bidder = Bidder()
         self._teller = Teller()
+        self._rides = Rides()
         self.check_invariants = self._bidder.check_invariants
 
     def __len__(self) -> int:
@@ -106,7 +116,12 @@ class Contending:
 
     def tell(self, now: float) -> list[Step]:
         """Return what is to be told of this node to whoever wants to hear. Call it after every input."""
-        return list(self._teller.step(now, self._claiming.free_slots, self._load_pct()))
+        return list(self._teller.step(now, self._vitals()))
+
+    def ride(self, now: float, to: NodeId, messages: list[object]) -> None:
+        """Add this node's vitals to what leaves for a voter of its leases, if they are to go along just now."""
+        if any(type(one) is Renew for one in messages) and self._rides.is_due(now, to):
+            messages.append(VitalsTold(*self._vitals()))
 
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` or `tell` has something."""
@@ -122,31 +137,28 @@ class Contending:
         declined = self._claiming.decline(caller, offer, is_called=True)
         if declined:
             return declined
-        wants = wants_of(offer)
-        own = self._fitness(wants)
+        own = self._fitness(call)
         if own is None:
             return []  # it could take it a moment ago, and cannot now: the caller hears of the others
         own_id, score = self._card().node_id, sent_score(own.score)
-        others = {
-            one.node_id: sent_score(found) / SCORE_MAX
-            for one in call.called
-            if one.node_id != own_id and (found := self._estimate(now, one, wants)) is not None
-        }
-        rank = estimate_rank(own_id, score / SCORE_MAX, others, wants.key)
+        placed = self._placed(call)
+        ranked = held(score / SCORE_MAX, placed.get(own_id, score / SCORE_MAX))
+        rank = estimate_rank(own_id, ranked, placed, offer.task_id)
         window_s = call.window_us / 1e6
         self._bidder.handle_call(
             now,
             caller,
             call,
-            score=score,
+            score=sent_score(ranked),
             wait_s=wait_s(window_s, rank, self._rng.random()),
             again_s=wait_s(window_s, max(1, rank - 1), self._rng.random()),
+            placed=placed,
         )
         return []
 
     def _bid(self, now: float, turn: Turn) -> list[Step]:
         offer = turn.call.offer
-        own = self._fitness(wants_of(offer))
+        own = self._fitness(turn.call)
         steps = self._claiming.handle_message(now, turn.caller, offer)
         if own is None or not self._claiming.is_claiming(offer.task_id):
             self._bidder.end(offer.task_id)
@@ -165,20 +177,38 @@ class Contending:
     def _rivals(self, task_id: str) -> tuple[NodeId, ...]:
         return self._bidder.rivals(task_id, self._card().node_id)
 
-    def _fitness(self, wants: Wants) -> Fitness | None:
-        meta = self._card().meta
-        free = self._claiming.free_slots
-        circumstances = Circumstances(meta=meta, free_slots=free, cpu_pct=self._load_pct())
-        return compared_fitness(wants, circumstances, self._weights)
+    def _vitals(self) -> Vitals:
+        free, load_pct = self._claiming.free_slots, min(self._load_pct(), 255)
+        return min(free, 0xFFFF), load_pct, min(self._lag_ms(), LAG_MS_MAX)
 
-    def _estimate(self, now: float, called: Called, wants: Wants) -> float | None:
-        """Return what another that was called is expected to make of itself, by what its caller knows of it."""
-        member = self._view.get(called.node_id)
-        if member is None:
-            return None
-        as_called = replace(member, free_slots=called.free_slots, load_pct=called.load_pct)
-        known = Known(heard_at=now - called.age_ds / 10)
-        return estimate(now, as_called, wants, known, self._weights)
+    def _fitness(self, call: Call) -> Fitness | None:
+        """Return how fit this node is just now; what its caller knows of it counts as for the others."""
+        card = self._card()
+        told = next((one for one in call.called if one.node_id == card.node_id), None)
+        free, load_pct, _ = self._vitals()
+        return own_fitness(
+            card.meta,
+            told or Called(card.node_id, free, load_pct, 0),
+            wants_of(call.offer),
+            weights_of(call.weights),
+            free_slots=free,
+            load_pct=load_pct,
+        )
+
+    def _placed(self, call: Call) -> dict[NodeId, float]:
+        """Return what each of those called is expected to make of itself, by what its caller knows of it."""
+        wants, weights = wants_of(call.offer), weights_of(call.weights)
+        own = self._card()
+        metas = {own.node_id: own.meta}
+        for member in filter(None, (self._view.get(one.node_id) for one in call.called)):
+            metas.setdefault(member.node_id, member.meta)
+        found: dict[NodeId, float] = {}
+        for one in call.called:
+            meta = metas.get(one.node_id)
+            score = None if meta is None else expected(meta, one, wants, weights)
+            if score is not None:
+                found[one.node_id] = sent_score(score) / SCORE_MAX
+        return found
 
 
 def sent_score(score: float) -> int:

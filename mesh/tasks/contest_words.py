@@ -18,7 +18,7 @@ _PARTS: Final = {
     "cpu": "processors idle now",
     "match": "match",
     "lag": "loop on time",
-    "history": "history",
+    "history": "such tasks went well",
     "checkpoint": "holds the checkpoint",
     "warm": "app loaded",
     "distance": "near the voters",

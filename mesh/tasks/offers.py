@@ -174,7 +174,7 @@ class Offers:
 
     def hear_vitals(self, now: float, sender: NodeId, message: VitalsTold) -> None:
         """Take what a member says of itself: that may be the slot which somebody waits for. O(lanes)."""
-        told = self.calling.listener.told(now, sender)
+        told = self.calling.listener.told(sender)
         self.calling.listener.handle(now, sender, message)
         if told is None or told.free_slots != message.free_slots:  # its load is no news of a slot
             self._queue.note_free(sender, message.free_slots)

@@ -1,4 +1,4 @@
-"""Setting a queue's strategy, and showing it: a majority of the voters of the queue's register is asked.
+"""Setting a queue's strategy and weights, and showing them: a majority of the voters of the queue's register is asked.
 
 What a command finds so is known at this node from then on (`mesh.queues.book`); other nodes hear of it when they ask.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mesh.contest.weighing import shown as weights_shown
 from mesh.errors import ConfigError, DecodeError
 from mesh.placement.rendezvous import hash64
-from mesh.queues.change import SetStrategy
+from mesh.queues.change import ChangeSettings
 from mesh.queues.commands import SetQueue, ShowQueue
 from mesh.queues.settings import DEFAULT, QueueSettings, check_name, of_value, queue_key
 from mesh.registers.asker import Late, Outcome
@@ -64,16 +65,17 @@ class SettingQueue(_QueueTalk):
 
     def __init__(self, number: int, means: Means, command: SetQueue) -> None:
         super().__init__(number, means, command)
-        self._strategy = command.strategy
+        self._strategy, self._weights = command.strategy, command.weights
         self._mark = 0
 
     def _ask(self, now: float, key: bytes) -> None:
         means = self._means
         own = means.own
         self._mark = hash64(f"{own.boot}/{self.number}", own.node_id)  # of this command alone
-        change = SetStrategy(
+        change = ChangeSettings(
             queue=self._queue,
             strategy=self._strategy,
+            weights=self._weights,
             at=means.unix(now),
             by=means.card().name,
             mark=self._mark,
@@ -130,9 +132,12 @@ class ShowingQueue(_QueueTalk):
 
 def shown(queue: str, settings: QueueSettings | None) -> dict[str, Any]:
     """Return a queue's setting, JSON-ready; None: nobody has set any."""
+    weights = () if settings is None else settings.weights
     return {
         "queue": queue,
         "strategy": str(DEFAULT if settings is None else settings.strategy),
+        "weights": weights_shown(weights),
+        "default_weights": not weights,
         "set_at": None if settings is None else settings.set_at,
         "set_by": None if settings is None else settings.set_by,
     }

@@ -42,6 +42,7 @@ from mesh.tasks.by_node import TasksByNode
 from mesh.tasks.calling import Calling
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
+from mesh.tasks.ends import note_ends
 from mesh.tasks.entry import Entry, KeptTask, Loss, Phase, head_of, in_order_of_making
 from mesh.tasks.lane import Lane, LaneKey
 from mesh.tasks.offers import Heard, Offers
@@ -109,6 +110,7 @@ class Steward:
             return  # a promise alone: nobody has it yet
         value, head = record.value, head_of(record)
         if entry is not None:
+            note_ends(now, self._offers.calling.histories, entry, record, head)
             is_its = value is not None and head is not None and head.attempt == entry.attempt
             self._forget(now, key, entry, claimed_by=value.owner if value and is_its else None)
         if value is not None and value.standing is not Standing.FINAL:

@@ -18,8 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from mesh.contest.known import Known, KnownOf, unknown
-from mesh.core.ids import NodeId, format_id
+from mesh.core.ids import NodeId
 from mesh.core.process import ProcessEvent
 from mesh.errors import LocalProtocolError
 from mesh.placement.live_view import LiveView
@@ -42,6 +41,7 @@ from mesh.tasks.means import Means
 from mesh.tasks.noticing import Noticing
 from mesh.tasks.output import HeldOutput
 from mesh.tasks.steward import Steward
+from mesh.tasks.surroundings import Surroundings
 from mesh.tasks.telling import lost, told
 from mesh.wire import task_messages as wire
 from mesh.wire.contest_messages import (
@@ -73,7 +73,7 @@ LATEST: Final = TIME_MAX - DURATION_S_MAX
 """The time of day of a session that begins later, by its host's clock: its own and its tasks' times still fit."""
 
 
-class Tasks:
+class Tasks(Surroundings):
     """The tasks of one session of a node."""
 
     MESSAGES: Final = frozenset(
@@ -83,15 +83,6 @@ class Tasks:
         | Following.MESSAGES
     )
     """Those of tasks that it takes; those of registers go to its desk."""
-
-    name_of: Callable[[NodeId], str] | None = None
-    """Returns what people call a member, be it gone; None: its id serves for one that is. Set before the first call."""
-
-    known_of: KnownOf = staticmethod(unknown)
-    """Returns what was measured of another member. Set before the first call."""
-
-    load_pct: Callable[[], int] = staticmethod(lambda: 0)
-    """Returns how busy this host is, in hundredths of all its processors. Set before the first call."""
 
     heeds_members = False
     """Whether this node votes on tasks that are not over, or is called for one: else who comes and goes moves nothing here."""
@@ -112,14 +103,14 @@ class Tasks:
         now: float,
     ) -> None:
         """Begin a session with what the desk's voter holds; `card` gives the same boot always; `claim_for_s`: see `Claiming`."""
+        super().__init__(card().node_id, view)
         # A host may believe to be before 1970, or in the year 9892; no record could hold that.
         unix_offset_s = min(max(unix_offset_s, -now), LATEST - now)
         self._desk = desk
-        self._own_id = card().node_id
-        self._view = view
-        self.calling = Calling(view, self._known_of, config, unix_offset_s)
-        """The contests that this node holds, for whoever looks at them."""
         self._book = QueueBook(desk, rng)
+        weighing_of = self._book.weighing_of
+        self.calling = Calling(view, self._known_of, config, unix_offset_s, weighing_of)
+        """The contests that this node holds, for whoever looks at them."""
         self._steward = self._new_steward(rng, unix_offset_s, config)
         self._output = HeldOutput(self._is_member, config)
         self._claiming = Claiming(
@@ -132,7 +123,12 @@ class Tasks:
             output=self._output,
         )
         self._contending = Contending(
-            claiming=self._claiming, card=card, view=view, load_pct=self._load_pct, rng=rng
+            claiming=self._claiming,
+            card=card,
+            view=view,
+            load_pct=self._load_pct,
+            lag_ms=self._lag_ms,
+            rng=rng,
         )
         means = self._means(card, rng, unix_offset_s)
         kept = in_order_of_making(desk.voter)
@@ -287,7 +283,11 @@ class Tasks:
                     self.used, self.free_slots = claiming.used, claiming.free_slots
                     self.heeds_members = len(self._steward) + len(self._contending) > 0
                     self.is_listened_to = self._contending.is_listened_to
-                    return outputs + [Send(to, tuple(messages)) for to, messages in sends.items()]
+                    break
+        for to, messages in sends.items():
+            self._contending.ride(now, to, messages)
+            outputs.append(Send(to, tuple(messages)))
+        return outputs
 
     def _dispatch(self, now: float, sender: NodeId, message: object) -> list[Step]:
         match message:
@@ -352,12 +352,6 @@ class Tasks:
             case Commit() | Post():
                 raise LocalProtocolError("what is stored or sent is no event")
 
-    def _known_of(self, node_id: NodeId) -> Known:
-        return self.known_of(node_id)
-
-    def _load_pct(self) -> int:
-        return self.load_pct()
-
     def _new_steward(self, rng: random.Random, offset_s: float, config: TasksConfig) -> Steward:
         return Steward(
             own_id=self._own_id,
@@ -389,12 +383,3 @@ class Tasks:
             known_strategy=self._book.known,
             known_queues=self._book.settings,
         )
-
-    def _is_member(self, node_id: NodeId) -> bool:
-        return node_id == self._own_id or self._view.get(node_id) is not None
-
-    def _name_of(self, node_id: NodeId) -> str:
-        if self.name_of is not None:
-            return self.name_of(node_id)
-        member = self._view.get(node_id)
-        return format_id(node_id) if member is None else member.name

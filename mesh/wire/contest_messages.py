@@ -4,6 +4,7 @@
     bidder ──Bid──► the others called, and the voter      'I claim it now, and this is how fit I am'
     winner ──Settled──► the same         'a majority granted it to me': who waits on forgets it
     voter ──AskVitals──► members ──VitalsTold──► voter       while it holds contests
+    owner ──VitalsTold, with its renewals──► voter           unasked
     anybody ──AskContest──► a task's voters ──ContestTold──► back: for whoever asks why
 
 Each may be lost, doubled or late. None of them decides anything: the register does, and whoever missed a word
@@ -13,7 +14,7 @@ claims what is somebody's, and is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from mesh.core.ids import NodeId
 from mesh.wire import records as r
@@ -27,25 +28,54 @@ SCORE_MAX: Final = 65_535
 """A fitness of 1; 0 is one of 0."""
 
 PARTS_MAX: Final = 16
+
+WEIGHED: Final = ("cpu", "distance", "free_slots", "history", "lag", "match")
+"""The parts of a fitness that all who are called know of each other, and so weigh; in order."""
+
+WEIGHT_MAX: Final = 1_000_000
+"""Beside a weight beyond this no other would count."""
+
+Weighing: TypeAlias = tuple[tuple[str, float], ...]
+"""Weights as they are sent and kept: the parts that count, by name in order, each above 0; none: the default ones."""
+
+LAG_MS_MAX: Final = 255
+"""A loop that is so late, in milliseconds, or later: it is unfit for anything."""
+
+HISTORY_MAX: Final = 255
+"""A history in which nothing failed."""
+
+RTT_US_MAX: Final = (1 << 32) - 1
 ROUND_MAX: Final = 255
 WINDOW_US_MAX: Final = 60_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """One of those called, as the caller knows it: free slots, load (hundredths), and how old that is (tenths of a second)."""
+    """One of those called, as the caller knows it. All who are called compare each other, and themselves, by this.
+
+    `load_pct`: hundredths of all its processors; `age_ds`: how old slots and load are, in tenths of a second.
+    """
 
     node_id: NodeId
     free_slots: int
     load_pct: int
     age_ds: int
+    lag_ms: int | None = None
+    """How late its loop runs, smoothed, up to LAG_MS_MAX; None: it has not told."""
+
+    history: int = HISTORY_MAX
+    """How tasks of this queue fared on it, 0 to HISTORY_MAX."""
+
+    rtt_us: int | None = None
+    """The smoothed round trip from the caller, a voter of the task, in microseconds; None: not measured yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """'Who takes this task?' `offer` says all that an offer says; `round` counts the calls of one contest from 0.
 
-    `window_us`: the c of the waiting rule, in microseconds; `patience_us`: so long after a bid there is a grant.
+    `window_us`: the c of the waiting rule, in microseconds; `patience_us`: so long after a bid there is a grant;
+    `weights`: by which all who are called reckon.
     """
 
     offer: Offer
@@ -53,6 +83,7 @@ class Call:
     window_us: int
     patience_us: int
     called: tuple[Called, ...]
+    weights: Weighing = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +114,15 @@ class AskVitals:
 
 @dataclass(frozen=True, slots=True)
 class VitalsTold:
-    """'So many of my slots are free, and so busy is my host', in hundredths of its processors."""
+    """'So many of my slots are free, so busy is my host (in hundredths of its processors), and so late my loop' (up to LAG_MS_MAX).
+
+    For `seconds` more it tells what changes, as it was asked to; 0: it was not, or its time is nearly over.
+    """
 
     free_slots: int
     load_pct: int
+    lag_ms: int = 0
+    seconds: int = 0
 
 
 SAID_MAX: Final = 48
@@ -159,6 +195,9 @@ def _some_called() -> s.Field:
         ("free_slots", s.uint(16)),
         ("load_pct", s.uint(8)),
         ("age_ds", s.uint(16)),
+        ("lag_ms", s.optional(s.uint(8))),
+        ("history", s.uint(8)),
+        ("rtt_us", s.optional(s.uint(32))),
     )
     pack, unpack_all = s.many(called, CALLED_MAX)
 
@@ -170,6 +209,26 @@ def _some_called() -> s.Field:
 
     return s.Field(pack, unpack)
 
+
+def _weight() -> s.Field:
+    def unpack(raw: Any) -> float:  # noqa: ANN401 - comes from msgpack
+        if type(raw) is not float or not 0 < raw <= WEIGHT_MAX:  # which no NaN is
+            s.refuse(f"a weight above 0 and up to {WEIGHT_MAX}", raw)
+        return raw
+
+    return s.Field(float, unpack)
+
+
+def _weighed() -> s.Field:
+    def unpack(raw: Any) -> str:  # noqa: ANN401 - comes from msgpack
+        if type(raw) is not str or raw not in WEIGHED:
+            s.refuse(f"one of {', '.join(WEIGHED)}", raw)
+        return raw
+
+    return s.Field(str, unpack)
+
+
+weighing_form: Final = s.pairs(_weighed(), _weight(), len(WEIGHED))
 
 _round: Final = s.uint(8)
 _score: Final = s.uint(16)
@@ -227,6 +286,7 @@ SCHEMAS: Final[dict[int, tuple[type, s.Field]]] = {
             ("window_us", _bounded("microseconds", 1, WINDOW_US_MAX)),
             ("patience_us", _bounded("microseconds", 1, WINDOW_US_MAX)),
             ("called", _some_called()),
+            ("weights", weighing_form),
         ),
     ),
     105: (
@@ -244,7 +304,13 @@ SCHEMAS: Final[dict[int, tuple[type, s.Field]]] = {
     107: (AskVitals, s.struct(AskVitals, ("seconds", _bounded("seconds", 0, ASK_S_MAX)))),
     108: (
         VitalsTold,
-        s.struct(VitalsTold, ("free_slots", s.uint(16)), ("load_pct", s.uint(8))),
+        s.struct(
+            VitalsTold,
+            ("free_slots", s.uint(16)),
+            ("load_pct", s.uint(8)),
+            ("lag_ms", s.uint(8)),
+            ("seconds", _bounded("seconds", 0, ASK_S_MAX)),
+        ),
     ),
     109: (AskContest, s.struct(AskContest, ("task_id", task_id_form))),
     110: (

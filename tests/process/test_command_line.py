@@ -68,17 +68,17 @@ def test_events_json_is_one_object_a_line(mesh: Mesh, node: NodeProcess) -> None
 
 def test_queue_is_set_and_shown(mesh: Mesh, node: NodeProcess) -> None:
     data = ("--data", str(node.data))
-    assert (
-        mesh("queue", "show", "q", *data).stdout == "q: rendezvous (the default: nothing was set)\n"
-    )
-    said = json.loads(
-        mesh("queue", "set", "q", "--strategy", "round_robin", "--json", *data).stdout
-    )
-    assert (said["outcome"], said["set_by"]) == ("set", "solo")
+    first, second = mesh("queue", "show", "q", *data).stdout.splitlines()
+    assert first == "q: rendezvous (the default: nothing was set)"
+    assert second.startswith("  weights: cpu 0.2, ")
+    words = ("--strategy", "round_robin", "--weight", "cpu=2", "--json")
+    said = json.loads(mesh("queue", "set", "q", *words, *data).stdout)
+    assert (said["outcome"], said["set_by"], said["weights"]["cpu"]) == ("set", "solo", 2.0)
     assert abs(said["set_at"] - time.time()) < 60
     del said["outcome"]
     assert json.loads(mesh("queue", "show", "q", "--json", *data).stdout) == said
-    assert set(said) == {"queue", "strategy", "set_at", "set_by"}
+    keys = {"queue", "strategy", "weights", "default_weights", "set_at", "set_by"}
+    assert set(said) == keys
     assert "q: round_robin (set " in mesh("queue", "show", "q", *data).stdout
 
 

@@ -11,7 +11,8 @@ from mesh.core.events import Event, EventKind
 from mesh.core.process import ProcessExit
 from mesh.errors import CommandRefused, DataDirectoryError, LocalProtocolError
 from mesh.node.commands import Command, Leave, SetLoad
-from mesh.runtime.driver import Driver, load_pct
+from mesh.runtime.busy import load_pct
+from mesh.runtime.driver import Driver
 from mesh.runtime.store.faults import StoreError
 from mesh.tasks.commands import GetTask
 from tests.runtime.scripted_driver import PEER, ScriptedNode, driven

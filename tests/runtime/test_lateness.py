@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mesh.runtime.lateness import LATEST_MAX, Lateness
+from mesh.runtime.lateness import LATEST_MAX, SMOOTHING, Lateness
 
 
 def test_nothing_is_told_of_no_deadline() -> None:
@@ -24,6 +24,19 @@ def test_one_in_a_hundred_is_above_the_99th_percentile() -> None:
         "worst_ms": 199.0,
         "deadlines": 200,
     }
+
+
+def test_the_smoothed_lag_rises_with_what_is_late_all_the_time_and_forgets_what_was_once() -> None:
+    lateness = Lateness()
+    assert lateness.smoothed_ms == 0
+    lateness.note(1.0)
+    assert lateness.smoothed_ms == round(1_000 * SMOOTHING)
+    for _ in range(100):
+        lateness.note(0.0)
+    assert lateness.smoothed_ms == 0
+    for _ in range(100):
+        lateness.note(0.020)
+    assert lateness.smoothed_ms == 20
 
 
 def test_only_the_latest_are_kept() -> None:

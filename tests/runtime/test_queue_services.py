@@ -46,7 +46,18 @@ async def test_a_queue_is_set_and_shown(tmp_path: Path) -> None:
         assert await call(tmp_path, "queue_list") == {"queues": [SHOWN]}
         with pytest.raises(CommandRefused, match="no majority answered"):
             await call(tmp_path, "queue_show", queue="other")
-    setting, *_ = node.commands
+        weights = {"cpu": 2, "lag": 0.0}
+        await call(tmp_path, "queue_set", queue="thumbs", weights=weights)
+        await call(tmp_path, "queue_set", queue="thumbs", weights={})
+    setting, _, _, _, weighing, resetting = node.commands
+    assert isinstance(weighing, SetQueue)
+    assert weighing.strategy is None
+    assert weighing.weights is not None
+    assert dict(weighing.weights) == {
+        "cpu": 2.0, "distance": 0.05, "free_slots": 0.25, "history": 0.25, "match": 0.05
+    }  # fmt: skip
+    assert isinstance(resetting, SetQueue)
+    assert resetting.weights == ()
     assert isinstance(setting, SetQueue)
     assert (setting.queue, setting.strategy) == ("thumbs", Strategy.PULL)
 
@@ -54,7 +65,13 @@ async def test_a_queue_is_set_and_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "given", "expected"),
     [
-        ("queue_set", {"queue": "q"}, "'strategy' is a text"),
+        ("queue_set", {"queue": "q"}, "'strategy', 'weights' or both are expected, found neither"),
+        ("queue_set", {"queue": "q", "weights": 5}, "'weights' is an object of parts and numbers"),
+        ("queue_set", {"queue": "q", "weights": {"cpu": "much"}}, "'weights' is an object"),
+        ("queue_set", {"queue": "q", "weights": {"cpu": True}}, "'weights' is an object"),
+        ("queue_set", {"queue": "q", "weights": {"cpu": 10**6 + 1}}, "from 0 to 1,000,000"),
+        ("queue_set", {"queue": "q", "weights": {"warm": 1}}, "members load no apps ahead yet"),
+        ("queue_set", {"queue": "q", "weights": {"speed": 1}}, "one of cpu, distance, free_slots"),
         ("queue_set", {"queue": "q", "strategy": 5}, "'strategy' is a text"),
         (
             "queue_set",

@@ -176,7 +176,8 @@ class Clients:
             command, was_acknowledged = self._open.pop(answer.command_id)
             if not isinstance(command, ListTasks):
                 self._judge.told(command, answer, was_acknowledged=was_acknowledged)
-            if isinstance(command, SetQueue) and answer.error is not None:
+            is_set = isinstance(command, SetQueue) and answer.error is None
+            if isinstance(command, SetQueue) and command.strategy is not None and not is_set:
                 again_s = (
                     self._world.loop.now_s + 0.1
                 )  # the mesh is not there yet, or a majority is not

@@ -63,7 +63,9 @@ def message(rng: random.Random, tasks: list[str]) -> object:
             Bid(task_id, attempt, rng.randrange(3), rng.choice((0, SCORE_MAX))),
             Settled(task_id, attempt),
             AskVitals(rng.choice((0, 1, 600))),
-            VitalsTold(rng.randrange(9), rng.randrange(256)),
+            VitalsTold(
+                rng.randrange(9), rng.randrange(256), rng.randrange(256), rng.choice((0, 600))
+            ),
         )
     )
 
@@ -73,6 +75,18 @@ def _call(rng: random.Random, offer: Offer) -> Call:
     if rng.random() < 0.2:
         offer = replace(offer, attempt=2**32 - 1)
     ids = rng.sample(range(1, 40), rng.choice((1, 4, 32)))
-    called = (Called(NodeId(one), rng.randrange(3), rng.randrange(256), 0) for one in ids)
+    called = (
+        Called(
+            NodeId(one),
+            rng.randrange(3),
+            rng.randrange(256),
+            0,
+            None,
+            rng.randrange(256),
+            rng.choice((None, 9)),
+        )
+        for one in ids
+    )
     window_us = rng.choice((1, 1_000, WINDOW_US_MAX))
-    return Call(offer, rng.randrange(256), window_us, rng.choice((1, WINDOW_US_MAX)), tuple(called))
+    patience_us, weights = rng.choice((1, WINDOW_US_MAX)), rng.choice(((), (("history", 1.0),)))
+    return Call(offer, rng.randrange(256), window_us, patience_us, tuple(called), weights)

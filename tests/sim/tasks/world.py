@@ -153,7 +153,8 @@ class TasksWorld:
     def answered(self, _node: NodeId, answer: Answer) -> None:
         """Take what a client was told."""
         command, was_acknowledged = self._commands.pop(answer.command_id)
-        if isinstance(command, SetQueue) and answer.error is not None:
+        is_set = isinstance(command, SetQueue) and answer.error is None
+        if isinstance(command, SetQueue) and command.strategy is not None and not is_set:
             self.clockwork.after(0.5, partial(self._set_queue, command.strategy))
         self.judge.told(command, answer, was_acknowledged=was_acknowledged)
         is_drawn = isinstance(command, Submit) and not command.new.spec.task_id

@@ -78,14 +78,14 @@ def test_the_fittest_is_in_the_highest_bucket_of_all_or_of_some() -> None:
 def test_the_oracle_knows_the_vitals_of_each_moment_however_late_a_call_was() -> None:
     timeline = Timeline()
     for at_s, vitals in (
-        (1.0, [(2, 10), (1, 50)]),
-        (2.0, [(1, 10), (1, 50)]),
-        (9.0, [(2, 10), (1, 60)]),
+        (1.0, [(2, 10, 0), (1, 50, 0)]),
+        (2.0, [(1, 10, 0), (1, 50, 0)]),
+        (9.0, [(2, 10, 0), (1, 60, 0)]),
     ):
         timeline.note(at_s, vitals)
-    assert timeline.at(0.5) == timeline.at(1.0) == timeline.at(1.9) == [(2, 10), (1, 50)]
-    assert timeline.at(2.0) == timeline.at(8.9) == [(1, 10), (1, 50)]
-    assert timeline.at(99.0) == [(2, 10), (1, 60)]
+    assert timeline.at(0.5) == timeline.at(1.0) == timeline.at(1.9) == [(2, 10, 0), (1, 50, 0)]
+    assert timeline.at(2.0) == timeline.at(8.9) == [(1, 10, 0), (1, 50, 0)]
+    assert timeline.at(99.0) == [(2, 10, 0), (1, 60, 0)]
 
 
 def test_results_count_what_was_granted() -> None:

@@ -19,14 +19,20 @@ def _now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_each_queue_is_a_row_and_what_is_not_shown_is_counted() -> None:
     queues = [
-        {"queue": "heavy", "strategy": "contest", "set_at": NOW - 90, "set_by": "n2"},
-        {"queue": "q\nx", "strategy": "pull", "set_at": NOW - 5, "set_by": "n1"},
-    ]
+        {
+            "queue": "heavy", "strategy": "contest", "set_at": NOW - 90, "set_by": "n2",
+            "weights": {"cpu": 2.0, "lag": 0.05}, "default_weights": False,
+        },
+        {
+            "queue": "q\nx", "strategy": "pull", "set_at": NOW - 5, "set_by": "n1",
+            "weights": {"cpu": 0.2}, "default_weights": True,
+        },
+    ]  # fmt: skip
     text = as_text({"queues": queues, "left_out": 3, "unread": 1, "local": LOCAL})
     assert [line.split() for line in text.splitlines()[:3]] == [
-        ["QUEUE", "STRATEGY", "SET", "AT"],
-        ["heavy", "contest", "1m30s", "ago", "n2"],
-        ["q?x", "pull", "5.0s", "ago", "n1"],
+        ["QUEUE", "STRATEGY", "WEIGHTS", "SET", "AT"],
+        ["heavy", "contest", "cpu", "2,", "lag", "0.05", "1m30s", "ago", "n2"],
+        ["q?x", "pull", "default", "5.0s", "ago", "n1"],
     ]
     assert "not shown: 3 more" in text
     assert "not shown: 1 that a later version of Mesh has set" in text

@@ -1,4 +1,4 @@
-"""What a node expects of others, by what it knows of them."""
+"""What is expected of those called, by the caller's table, and what each finds of itself."""
 
 from __future__ import annotations
 
@@ -10,52 +10,70 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mesh.contest.estimate import compared_fitness, estimate, in_order, wants_of
-from mesh.contest.fitness import HALF_LIFE_S, PRIOR, STEP, Circumstances
-from mesh.contest.known import AGE_S_MAX, Known, unknown
+from mesh.contest.estimate import expected, in_order, own_fitness, wants_of
+from mesh.contest.fitness import HALF_LIFE_S, PRIOR, STEP
+from mesh.contest.known import AGE_S_MAX, Known
 from mesh.contest.rank import better, estimate_rank
-from mesh.core.address import Address
+from mesh.contest.weighing import COMPARED, weights_of
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
-from mesh.placement.live_view import LiveMember, Wants
+from mesh.placement.live_view import Wants
+from mesh.wire.contest_messages import HISTORY_MAX, WEIGHED, Called, Weighing
 from mesh.wire.records import Metadata
 from mesh.wire.task_messages import AttemptCause, Offer
+from tests.unit.wire.strategies import uints, weighings
 
-FRESH = Known(heard_at=math.inf)
+META = Metadata(slots=4)
 WANTS = Wants(key="t")
+GOOD = Called(NodeId(1), 4, 0, 0, 0, HISTORY_MAX, 0)
+"""A member of which nothing could be better."""
+
+BEST = 1 - STEP
+"""The highest score of a member that is dedicated to nothing."""
 
 
-def member(free: int = 4, load: int = 0, **declared: object) -> LiveMember:
-    return LiveMember(
-        node_id=NodeId(1),
-        boot=1,
-        name="anna",
-        address=Address("127.0.0.1", 1000),
-        meta=Metadata(slots=4, **declared),  # type: ignore[arg-type]  # the test's own parts
-        free_slots=free,
-        load_pct=load,
-    )
-
-
-def score(one: LiveMember, wants: Wants = WANTS, known: Known = FRESH) -> float:
-    found = estimate(10.0, one, wants, known)
+def score(
+    called: Called = GOOD, wants: Wants = WANTS, *, meta: Metadata = META, told: Weighing = ()
+) -> float:
+    found = expected(meta, called, wants, weights_of(told))
     assert found is not None
     return found
 
 
-def test_who_has_more_free_or_less_to_do_is_expected_to_be_fitter() -> None:
-    assert score(member(4)) > score(member(1))
-    assert score(member(4, load=10)) > score(member(4, load=90))
-    assert score(member(4, load=255)) == score(member(4, load=9_999))
+WORSE = {
+    "cpu": {"load_pct": 90},
+    "distance": {"rtt_us": 90_000},
+    "free_slots": {"free_slots": 1},
+    "history": {"history": 8},
+    "lag": {"lag_ms": 90},
+}
 
 
-def test_what_is_old_says_little_and_what_was_never_heard_nothing() -> None:
-    good = member(4)
-    ages = [score(good, known=Known(heard_at=10.0 - age_s)) for age_s in (0, HALF_LIFE_S, 1e9)]
-    assert ages == sorted(ages, reverse=True)
-    assert ages[-1] == pytest.approx((1 - STEP) * PRIOR)
-    assert score(good, known=unknown(NodeId(1))) == ages[-1]
-    assert score(good, known=Known(heard_at=11.0)) == ages[0], "what comes from later is fresh"
+@pytest.mark.parametrize("name", sorted({*WEIGHED} - {"match"}))
+def test_each_part_of_the_table_counts_as_much_as_it_weighs(name: str) -> None:
+    worse = replace(GOOD, **WORSE[name])  # type: ignore[arg-type]  # of that part
+    assert score(GOOD) == BEST > score(worse)
+    assert score(worse) >= BEST * (1 - getattr(COMPARED, name) / COMPARED.total)
+    assert score(worse, told=((name, 1.0),)) < 0.5
+    others = tuple((other, 1.0) for other in WEIGHED if other != name)
+    assert score(worse, told=others) == BEST
+
+
+def test_what_is_not_known_of_it_counts_as_neither_good_nor_bad() -> None:
+    unknown = replace(GOOD, lag_ms=None, rtt_us=None)
+    by_lag, by_distance = (score(unknown, told=((one, 1.0),)) for one in ("lag", "distance"))
+    assert by_lag == by_distance == BEST * PRIOR
+
+
+def test_a_member_on_which_all_fails_is_less_fit_than_one_that_is_busy() -> None:
+    """It is always idle: that is why it fails so many."""
+    failing = replace(GOOD, history=8)
+    assert score(failing) < score(replace(GOOD, free_slots=2, load_pct=50))
+
+
+def test_what_is_old_says_little() -> None:
+    ages = [score(replace(GOOD, age_ds=round(10 * s))) for s in (0, HALF_LIFE_S, AGE_S_MAX)]
+    assert ages == pytest.approx([BEST, BEST * 0.75, BEST * PRIOR])
 
 
 def test_an_age_fits_into_a_call() -> None:
@@ -66,24 +84,45 @@ def test_an_age_fits_into_a_call() -> None:
 
 
 def test_who_cannot_take_it_is_expected_not_to() -> None:
-    assert estimate(10.0, member(0), WANTS, FRESH) is None
-    assert estimate(10.0, member(), replace(WANTS, pool="image"), FRESH) is None
+    assert expected(META, replace(GOOD, free_slots=0), WANTS) is None
+    assert expected(META, GOOD, replace(WANTS, pool="image")) is None
 
 
 def test_who_is_dedicated_to_other_queues_is_expected_not_to_take_it_and_is_ahead_for_its_own() -> (
     None
 ):
-    video = member(1, node_class="dedicated", queues=("video",))
-    assert estimate(10.0, video, WANTS, FRESH) is None
-    assert score(video, replace(WANTS, queue="video")) > score(member(1), WANTS)
+    video = replace(META, node_class="dedicated", queues=("video",))
+    busy = replace(GOOD, free_slots=1)
+    assert expected(video, busy, WANTS) is None
+    assert score(busy, replace(WANTS, queue="video"), meta=video) > score(busy)
 
 
-def test_one_reckons_of_itself_as_others_do() -> None:
-    one = member(2, load=30)
-    own = compared_fitness(WANTS, Circumstances(meta=one.meta, free_slots=2, cpu_pct=30))
+@settings(max_examples=60)
+@given(
+    st.builds(
+        Called,
+        st.just(NodeId(1)),
+        st.integers(1, 9),
+        uints(8),
+        st.just(0),
+        st.none() | uints(8),
+        uints(8),
+        st.none() | uints(32),
+    ),
+    weighings,
+)
+def test_one_reckons_of_itself_as_others_do(called: Called, told: Weighing) -> None:
+    own = own_fitness(
+        META,
+        replace(called, age_ds=50),
+        WANTS,
+        weights_of(told),
+        free_slots=called.free_slots,
+        load_pct=called.load_pct,
+    )
     assert own is not None
-    assert own.score == score(one)
-    assert {part.name for part in own.parts} == {"free_slots", "cpu", "match"}
+    assert own.score == score(called, told=told)
+    assert {part.name for part in own.parts} <= set(WEIGHED)
 
 
 def test_an_offer_wants_what_its_task_wants_and_its_id_draws_the_lots() -> None:

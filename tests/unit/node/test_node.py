@@ -232,6 +232,12 @@ def test_own_vitals_say_how_busy_this_node_is() -> None:
     assert reply.vitals == Vitals(1, 55)
 
 
+def test_the_lag_of_the_loop_is_known_to_the_tasks() -> None:
+    node = started()
+    node.handle_command(NOW, SetLoad(55, lag_ms=12))
+    assert node._work._tasks.lag_ms() == 12
+
+
 def test_node_that_has_left_hears_nothing() -> None:
     node = started()
     node.handle_command(NOW, Leave("asked to"))

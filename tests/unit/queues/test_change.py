@@ -6,19 +6,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mesh.core.ids import NodeId
-from mesh.queues.change import SetStrategy
-from mesh.queues.settings import COUNT_MAX, MARKS_MAX, QueueSettings, Strategy, of_value, to_value
+from mesh.queues.change import ChangeSettings
+from mesh.queues.settings import (
+    COUNT_MAX,
+    DEFAULT,
+    MARKS_MAX,
+    QueueSettings,
+    Strategy,
+    of_value,
+    to_value,
+)
+from mesh.wire.contest_messages import Weighing
 from mesh.wire.register_messages import Owner, Standing, Value
 from tests.unit.queues.made import NOON, setting
 
 
 def change(
-    strategy: Strategy = Strategy.CONTEST, mark: int = 9, *, queue: str = "thumbs"
-) -> SetStrategy:
-    return SetStrategy(queue=queue, strategy=strategy, at=NOON + 60, by="bert", mark=mark)
+    strategy: Strategy | None = Strategy.CONTEST,
+    mark: int = 9,
+    *,
+    queue: str = "thumbs",
+    weights: Weighing | None = None,
+) -> ChangeSettings:
+    return ChangeSettings(
+        queue=queue, strategy=strategy, weights=weights, at=NOON + 60, by="bert", mark=mark
+    )
 
 
-def made(found: Value | None, by: SetStrategy) -> QueueSettings:
+def made(found: Value | None, by: ChangeSettings) -> QueueSettings:
     value = by(found)
     assert value is not None
     return of_value("thumbs", value)
@@ -39,6 +54,30 @@ def test_a_later_setting_counts_on_and_leaves_its_mark_before_the_others() -> No
 def test_what_holds_already_is_written_back_as_it_is() -> None:
     found = to_value(setting())
     assert change(Strategy.PULL)(found) is found
+
+
+CPU: Weighing = (("cpu", 2.0),)
+
+
+def test_setting_the_weights_keeps_the_strategy_and_the_other_way_round() -> None:
+    weighed = made(to_value(setting()), change(None, weights=CPU))
+    assert weighed == setting(weights=CPU, count=4, set_at=NOON + 60, set_by="bert", marks=(9, 7))
+    contested = made(to_value(weighed), change(mark=10))
+    assert (contested.strategy, contested.weights) == (Strategy.CONTEST, CPU)
+    reset = made(to_value(contested), change(None, 11, weights=()))
+    assert (reset.strategy, reset.weights, reset.count) == (Strategy.CONTEST, (), 6)
+
+
+def test_weights_alone_are_set_for_a_queue_that_has_no_strategy_yet() -> None:
+    found = made(None, change(None, weights=CPU))
+    assert (found.strategy, found.weights) == (DEFAULT, CPU)
+
+
+def test_weights_that_hold_already_are_written_back_as_they_are() -> None:
+    found = to_value(setting(weights=CPU))
+    assert change(None, weights=CPU)(found) is found
+    assert change(Strategy.PULL, weights=CPU)(found) is found
+    assert change(Strategy.PULL, weights=())(found) is not found
 
 
 def test_who_was_overtaken_undoes_nothing() -> None:

@@ -33,18 +33,19 @@ from mesh.registers.kinds import may_hold
 from mesh.tasks.body import is_task_key, task_key
 from mesh.wire.register_messages import KEY_BYTES_MAX, Owner, Standing, Value
 from tests.unit.queues.made import NOON, setting
-from tests.unit.wire.strategies import texts, uints, words
+from tests.unit.wire.strategies import texts, uints, weighings, words
 
 any_settings = st.builds(
     QueueSettings,
     queue=texts(NAME_CHARS, 1),
     strategy=st.sampled_from(Strategy),
+    weights=weighings,
     count=st.integers(1, 2**48 - 1),
     set_at=st.floats(0, 1e10),
     set_by=words(),
     marks=st.lists(uints(64), max_size=MARKS_MAX).map(tuple),
 )
-PACKED = ["thumbs", "pull", 3, NOON, "anna", [7]]
+PACKED = ["thumbs", "pull", [["cpu", 0.5]], 3, NOON, "anna", [7]]
 
 
 @settings(max_examples=50)
@@ -70,18 +71,25 @@ def test_any_bytes_are_a_setting_or_a_decode_error(data: bytes) -> None:
         (0, 7),
         (1, "leader"),
         (1, ["pull"]),
-        (2, 0),
-        (2, 2**48),
-        (2, True),
-        (3, -1.0),
-        (3, 1e11),
-        (3, float("nan")),
-        (3, 5),
-        (4, "a\nb"),
-        (4, "n" * 65),
-        (5, [1] * (MARKS_MAX + 1)),
-        (5, [-1]),
-        (5, 7),
+        (2, [["cpu", 0.0]]),
+        (2, [["cpu", 1]]),
+        (2, [["cpu", float("nan")]]),
+        (2, [["cpu", 1e7]]),
+        (2, [["zone", 1.0]]),
+        (2, [["lag", 1.0], ["cpu", 1.0]]),
+        (2, 7),
+        (3, 0),
+        (3, 2**48),
+        (3, True),
+        (4, -1.0),
+        (4, 1e11),
+        (4, float("nan")),
+        (4, 5),
+        (5, "a\nb"),
+        (5, "n" * 65),
+        (6, [1] * (MARKS_MAX + 1)),
+        (6, [-1]),
+        (6, 7),
     ],
 )
 def test_each_part_of_a_setting_is_checked(place: int, wrong: object) -> None:

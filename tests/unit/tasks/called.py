@@ -6,7 +6,7 @@ from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.tasks.body import task_key
 from mesh.tasks.effects import Outgoing, Send
-from mesh.wire.contest_messages import Bid, Call, Called
+from mesh.wire.contest_messages import HISTORY_MAX, Bid, Call, Called, Weighing
 from mesh.wire.task_messages import AttemptCause, Offer
 from tests.unit.tasks.crew import A, Crew
 
@@ -34,6 +34,7 @@ def call_of(
     window_us: int = round(WINDOW_S * 1e6),
     ballot: Ballot | None = None,
     wants: dict[str, object] | None = None,
+    weights: Weighing = (),
 ) -> Call:
     record = crew.nodes[A].desk.voter.record(task_key(task_id))
     offer = Offer(
@@ -44,8 +45,15 @@ def call_of(
         cause=AttemptCause.FIRST,
         **(wants or {}),  # type: ignore[arg-type]  # the test's own parts
     )
-    named = tuple(one if isinstance(one, Called) else Called(one, 1, 0, 0) for one in called)
-    return Call(offer, round_number, window_us, round(PATIENCE_S * 1e6), named)
+    named = tuple(one if isinstance(one, Called) else told(one) for one in called)
+    return Call(offer, round_number, window_us, round(PATIENCE_S * 1e6), named, weights)
+
+
+def told(
+    node_id: NodeId, free: int = 1, load: int = 0, *, history: int = HISTORY_MAX, lag_ms: int = 0
+) -> Called:
+    """Return what a caller knows of a member that is as near as can be, and told of itself just now."""
+    return Called(node_id, free, load, 0, lag_ms, history, 0)
 
 
 def hear(crew: Crew, own: NodeId, message: object, sender: NodeId = A) -> None:

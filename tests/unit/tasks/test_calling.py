@@ -15,7 +15,7 @@ from mesh.placement.live_view import LiveMember, LiveView
 from mesh.tasks.calling import Calling
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
-from mesh.wire.contest_messages import AskVitals, Bid, Call, VitalsTold
+from mesh.wire.contest_messages import HISTORY_MAX, AskVitals, Bid, Call, VitalsTold, Weighing
 from mesh.wire.records import Metadata
 from mesh.wire.task_messages import AttemptCause, Decline, Offer
 
@@ -44,6 +44,7 @@ def offer_of(task_id: str = "t", attempt: int = 1) -> Offer:
         seq=0,
         attempt=attempt,
         cause=AttemptCause.FIRST,
+        queue="q",
     )
 
 
@@ -62,11 +63,18 @@ class Caller:
         for one in members:
             self.view.put(one)
         self.rtt_s: dict[NodeId, float | None] = {one.node_id: rtt_s for one in members}
-        self.calling = Calling(self.view, self.known_of, CONFIG)
+        self.weights: dict[str, Weighing] = {}
+        self.calling = Calling(
+            self.view,
+            self.known_of,
+            CONFIG,
+            weighing_of=lambda _now, queue: self.weights.get(queue, ()),
+        )
         self.now = 100.0
+        self.ack_age_s = 0.0
 
     def known_of(self, node_id: NodeId) -> Known:
-        return Known(self.rtt_s[node_id], self.rtt_s[node_id], self.now)
+        return Known(self.rtt_s[node_id], self.rtt_s[node_id], self.now - self.ack_age_s)
 
     def open(self, task_id: str = "t") -> Call:
         members = self.view.members()
@@ -97,7 +105,10 @@ def test_the_fittest_four_are_called_and_all_is_told_that_is_known_of_them() -> 
     assert {(one.load_pct, one.free_slots, one.age_ds) for one in call.called} == {
         (loads[one.node_id], 2, 0) for one in call.called
     }
-    assert (call.round, call.offer) == (0, offer_of())
+    assert (call.round, call.offer, call.weights) == (0, offer_of(), ())
+    assert {(one.lag_ms, one.history, one.rtt_us) for one in call.called} == {
+        (None, HISTORY_MAX, RTT_S * 1e6)
+    }
 
 
 def test_who_cannot_take_it_is_not_called_and_with_nobody_left_it_is_given_up() -> None:
@@ -139,7 +150,7 @@ def test_where_nobody_was_measured_a_window_is_short_and_the_first_answer_tells(
     assert {message for _, message in asked} == {AskVitals(120)}
     caller.now += 0.030
     for one in IDS[:2]:
-        caller.calling.listener.handle(caller.now, one, VitalsTold(1, 50))
+        caller.calling.listener.handle(caller.now, one, VitalsTold(1, 50, 0, 120))
     assert caller.open().window_us == pytest.approx(1.625 * 30_000)
 
 
@@ -147,12 +158,60 @@ def test_what_was_told_is_fresh_and_its_load_counts() -> None:
     caller = Caller(*map(member, IDS[:2]))
     caller.open()
     caller.calling.handle_timeout(caller.now)
-    caller.calling.listener.handle(caller.now, IDS[0], VitalsTold(0, 77))
+    caller.calling.listener.handle(caller.now, IDS[0], VitalsTold(0, 77, 0, 120))
     caller.now += 50
     told = {one.node_id: one for one in caller.open().called}
     assert (told[IDS[0]].load_pct, told[IDS[0]].age_ds, told[IDS[0]].free_slots) == (77, 0, 2)
     caller.calling.handle_member_down(caller.now, IDS[0])
     assert {one.load_pct for one in caller.open().called} == {0}
+
+
+def test_what_came_unasked_ages_and_the_younger_of_two_words_counts() -> None:
+    caller = Caller(*map(member, IDS[:2]))
+    caller.calling.listener.handle(caller.now, IDS[0], VitalsTold(0, 77, 12))
+    caller.now, caller.ack_age_s = caller.now + 3, 5.0
+    told = {one.node_id: one for one in caller.open().called}
+    assert (told[IDS[0]].load_pct, told[IDS[0]].age_ds, told[IDS[0]].lag_ms) == (77, 30, 12)
+    assert (told[IDS[1]].load_pct, told[IDS[1]].age_ds, told[IDS[1]].lag_ms) == (0, 50, None)
+    caller.ack_age_s = 1.0
+    told = {one.node_id: one for one in caller.open().called}
+    assert (told[IDS[0]].load_pct, told[IDS[0]].age_ds, told[IDS[0]].lag_ms) == (0, 10, None)
+
+
+def test_the_round_trip_is_what_was_measured_of_a_member_or_of_its_first_answer() -> None:
+    caller = Caller(*map(member, IDS[:2]), rtt_s=None)
+    caller.open()
+    caller.calling.handle_timeout(caller.now)
+    caller.calling.listener.handle(caller.now + 0.02, IDS[0], VitalsTold(1, 0, 0, 120))
+    caller.now += 0.05
+    assert {one.node_id: one.rtt_us for one in caller.open().called} == {
+        IDS[0]: pytest.approx(20_000, abs=1), IDS[1]: None
+    }  # fmt: skip
+
+
+def test_how_tasks_of_its_queue_fared_is_told_and_counts() -> None:
+    caller = Caller(*map(member, IDS[:4]))
+    best = caller.open("t").called[0].node_id
+    for _ in range(10):
+        caller.calling.histories.note(caller.now, "q", best, ok=False)
+        caller.calling.histories.note(caller.now, "other", IDS[3], ok=False)
+    called = caller.open("t").called
+    assert called[-1].node_id == best
+    assert called[-1].history == pytest.approx(HISTORY_MAX / 6, rel=0.2)
+    assert {one.history for one in called[:-1]} == {HISTORY_MAX}
+
+
+def test_a_queues_own_weights_are_sent_with_every_round_and_decide_who_is_called() -> None:
+    busy, by_lag = IDS[5], (("lag", 1.0),)
+    caller = Caller(*(member(one, free=1 + (one != busy)) for one in IDS))
+    caller.calling.listener.handle(caller.now, busy, VitalsTold(1, 100, 0, 120))
+    assert busy not in {one.node_id for one in caller.open().called}
+    caller.weights["q"] = by_lag
+    call = caller.open()
+    assert call.called[0].node_id == busy, "of it alone a lag is known"
+    assert call.weights == by_lag
+    second = {message for _, message in caller.due() if isinstance(message, Call)}
+    assert {one.weights for one in second} == {by_lag}
 
 
 def test_no_window_outlasts_a_contest_however_far_members_are() -> None:

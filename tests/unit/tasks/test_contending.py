@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mesh.contest.fitness import STEP
-from mesh.wire.contest_messages import SCORE_MAX, Bid, Called, Settled
-from mesh.wire.register_messages import Accept, Prepare
+from mesh.contest.rank import MARGIN
+from mesh.contest.weighing import COMPARED
+from mesh.wire.contest_messages import SCORE_MAX, WEIGHED, Bid, Settled, VitalsTold, Weighing
+from mesh.wire.register_messages import Accept, Prepare, Renew
 from mesh.wire.task_messages import Decline, OfferAnswer
 from mesh.wire.work_messages import SlotsFree
 from tests.unit.tasks.called import (
@@ -22,8 +24,12 @@ from tests.unit.tasks.called import (
     crew_of,
     hear,
     is_called,
+    told,
 )
-from tests.unit.tasks.crew import CONFIG, A, B, C
+from tests.unit.tasks.crew import CONFIG, A, B, C, Crew
+
+CPU = COMPARED.cpu / COMPARED.total
+"""The share of idle processors in a fitness."""
 
 # What it declines.
 
@@ -86,7 +92,7 @@ def test_who_drains_or_has_it_declines_a_call() -> None:
 
 def test_who_takes_itself_for_the_first_speaks_within_a_tenth_of_the_window() -> None:
     crew = crew_of(1)
-    hear(crew, P, call_of(crew, P, Called(Q, 0, 0, 0), Called(R, 1, 200, 0), GHOST))
+    hear(crew, P, call_of(crew, P, told(Q, 0), told(R, 1, 200), GHOST))
     crew.wait(WINDOW_S / 10 + 0.001)
     assert {to for to, _ in bids(crew)} == {A}
     assert len(crew.nodes[P].starts()) == 1
@@ -94,15 +100,12 @@ def test_who_takes_itself_for_the_first_speaks_within_a_tenth_of_the_window() ->
 
 def test_who_is_behind_waits_for_the_others() -> None:
     crew = crew_of(1, 1, 1)
-    hear(crew, P, call_of(crew, P, Called(Q, 1, 0, 0), Called(R, 1, 0, 0), window_us=10**6))
     crew.nodes[P].tasks.load_pct = lambda: 100
-    crew.heard.clear()
-    late = call_of(crew, P, Q, R, round_number=1, window_us=10**6)
-    hear(crew, P, late)
+    hear(crew, P, call_of(crew, told(P, 1, 100), Q, R, window_us=10**6))
     crew.wait(0.89)
     assert not bids(crew), "two are fitter"
     crew.wait(0.15)
-    assert {one.score for _, one in bids(crew)} == {round((1 - STEP) * 0.6 * SCORE_MAX)}
+    assert {one.score for _, one in bids(crew)} == {round(SCORE_MAX * (1 - STEP) * (1 - CPU))}
 
 
 def test_a_bid_goes_out_in_one_breath_with_the_claim_and_says_how_it_came_about() -> None:
@@ -117,7 +120,7 @@ def test_a_bid_goes_out_in_one_breath_with_the_claim_and_says_how_it_came_about(
     assert (A, OfferAnswer("t", 1, Decline.NONE, 0)) in crew.heard
     (found,) = {one for _, one in bids(crew)}
     assert (found.task_id, found.attempt, found.round) == ("t", 1, 0)
-    assert {name for name, _ in found.parts} == {"free_slots", "cpu", "match"}
+    assert {name for name, _ in found.parts} == set(WEIGHED)
 
 
 def test_of_those_called_the_fittest_alone_speaks_and_the_others_forget_it() -> None:
@@ -125,7 +128,7 @@ def test_of_those_called_the_fittest_alone_speaks_and_the_others_forget_it() -> 
     loads = {P: 80, Q: 0, R: 50}
     for own, load in loads.items():
         crew.nodes[own].tasks.load_pct = lambda load=load: load  # type: ignore[misc]  # a default binds it
-    call = call_of(crew, *(Called(own, 1, load, 0) for own, load in loads.items()))
+    call = call_of(crew, *(told(own, 1, load) for own, load in loads.items()))
     for own in loads:
         hear(crew, own, call)
     crew.wait(1)
@@ -169,6 +172,75 @@ def test_who_has_no_slot_any_more_when_its_time_comes_declines_then() -> None:
     assert not bids(crew)
     assert (A, OfferAnswer("t", 1, Decline.BUSY, 0)) in crew.heard
     assert not is_called(crew, P)
+
+
+# By what it ranks itself.
+
+
+def speaks_first(crew: Crew, *called: object, weights: Weighing = ()) -> bool:
+    """Say whether P takes itself for the first of those called, and is told so."""
+    hear(crew, P, call_of(crew, *called, window_us=10**6, weights=weights))  # type: ignore[arg-type]  # the test's own
+    crew.wait(0.11)
+    return bool(bids(crew))
+
+
+def test_the_callers_word_of_how_tasks_fared_counts_for_oneself_too() -> None:
+    failing, others = told(P, history=8), [told(Q, load=50), told(R, load=50)]
+    assert not speaks_first(crew_of(1, 1, 1), failing, *others)
+    assert speaks_first(crew_of(1, 1, 1), told(P), *others)
+
+
+def test_the_weights_of_the_call_are_those_that_count() -> None:
+    called = [told(P), told(Q, lag_ms=255)]
+    idle = [told(P, lag_ms=255), told(Q, load=100)]
+    assert speaks_first(crew_of(1, 1), *called, weights=(("lag", 1.0),))
+    assert not speaks_first(crew_of(1, 1), *idle, weights=(("lag", 1.0),))
+    assert speaks_first(crew_of(1, 1), *idle, weights=(("cpu", 1.0),))
+
+
+@pytest.mark.parametrize(("more", "is_first"), [(MARGIN * 0.9, True), (MARGIN * 1.1, False)])
+def test_who_was_placed_first_is_it_unless_it_is_clearly_less_fit_by_now(
+    *, more: float, is_first: bool
+) -> None:
+    """It is placed just above an edge by idle processors alone, and `more` below that by now."""
+    crew = crew_of(1, 1)
+    now = round(100 * (1 - (3 / 8 - more) / (1 - STEP)))
+    crew.nodes[P].tasks.load_pct = lambda: now
+    called = [told(P, load=56), told(Q, load=56)]  # the lot is with P
+    assert speaks_first(crew, *called, weights=(("cpu", 1.0),)) is is_first
+    if is_first:
+        assert {one.score for _, one in bids(crew)} == {
+            round((1 - STEP) * (1 - now / 100) * SCORE_MAX)
+        }
+
+
+def test_a_bid_counts_as_that_of_the_bucket_in_which_its_bidder_was_placed() -> None:
+    """The bidder is a little less fit by now than was told of it: without that, both would speak."""
+    crew = crew_of(1, 1)
+    crew.nodes[P].tasks.load_pct = lambda: 5
+    hear(crew, P, call_of(crew, told(P, load=5), told(Q), weights=(("cpu", 1.0),)))
+    hear(crew, P, Bid("t", 1, 0, round((6 / 8 - MARGIN / 2) * SCORE_MAX)), Q)
+    crew.wait(PATIENCE_S - 0.001)
+    assert not bids(crew)
+
+
+# Its vitals.
+
+
+def test_vitals_go_along_with_renewals_once_a_second_to_each_voter() -> None:
+    crew = crew_of(2)
+    node = crew.nodes[P]
+    node.tasks.lag_ms = lambda: 12
+    hear(crew, P, call_of(crew, P, window_us=1))
+    crew.wait(0.1)
+    assert node.starts()
+    crew.heard.clear()
+    crew.wait(5)
+    renewals = [to for to, one in crew.heard if isinstance(one, Renew)]
+    told_to = [to for to, one in crew.heard if isinstance(one, VitalsTold)]
+    assert set(told_to) == {A, B, C} == set(renewals)
+    assert 3 * 3 <= len(told_to) <= min(5 * 3, len(renewals))
+    assert {one for _, one in crew.heard if isinstance(one, VitalsTold)} == {VitalsTold(1, 0, 12)}
 
 
 # Its end.

@@ -352,7 +352,7 @@ def test_what_members_tell_of_themselves_is_known_where_contests_are_held() -> N
     told = {one.node_id: (one.load_pct, one.age_ds) for one in world.calls[0][1].called}
     assert (told[R], told[Q]) == ((3, 0), (90, 0))
     world.steward.end(world.now, Q, 1)
-    assert world.steward._offers.calling.listener.told(world.now, Q) is None
+    assert world.steward._offers.calling.listener.told(Q) is None
 
 
 def test_calls_fit_into_what_is_read_however_far_members_are() -> None:

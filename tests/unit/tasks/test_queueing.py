@@ -23,6 +23,14 @@ from tests.unit.tasks.made import ANNA, BERT, NOON, TOKEN
 
 CONTEST, PULL = Strategy.CONTEST, Strategy.PULL
 KEY = queue_key("thumbs")
+BY_DEFAULT = {
+    "cpu": 0.2,
+    "distance": 0.05,
+    "free_slots": 0.25,
+    "history": 0.25,
+    "lag": 0.05,
+    "match": 0.05,
+}
 
 
 def set_to(strategy: Strategy, number: int = 1, queue: str = "thumbs") -> SetQueue:
@@ -55,6 +63,8 @@ def test_a_queue_that_was_never_set_shows_the_default() -> None:
     assert result(give(desk, show())) == {
         "queue": "thumbs",
         "strategy": "rendezvous",
+        "weights": BY_DEFAULT,
+        "default_weights": True,
         "set_at": None,
         "set_by": None,
     }
@@ -67,6 +77,8 @@ def test_what_is_set_at_one_node_is_shown_at_another() -> None:
     assert answer == {
         "queue": "thumbs",
         "strategy": "pull",
+        "weights": BY_DEFAULT,
+        "default_weights": True,
         "set_at": pytest.approx(at, abs=0.01),
         "set_by": "dora",
         "outcome": "set",
@@ -74,6 +86,19 @@ def test_what_is_set_at_one_node_is_shown_at_another() -> None:
     shown = result(give(Desk(hall, ANNA), show()))
     del answer["outcome"]
     assert shown == answer
+
+
+def test_weights_are_set_without_the_strategy_shown_with_all_parts_and_reset() -> None:
+    _, desk = hall_of()
+    result(give(desk, set_to(PULL)))
+    answer = result(give(desk, SetQueue(2, "thumbs", weights=(("cpu", 3.0), ("lag", 1.0)))))
+    assert (answer["strategy"], answer["outcome"]) == ("pull", "set")
+    assert answer["weights"] == dict.fromkeys(BY_DEFAULT, 0.0) | {"cpu": 3.0, "lag": 1.0}
+    assert not answer["default_weights"]
+    assert result(give(desk, set_to(CONTEST, 3)))["weights"]["cpu"] == 3.0
+    reset = result(give(desk, SetQueue(4, "thumbs", weights=())))
+    assert (reset["strategy"], reset["weights"]) == ("contest", BY_DEFAULT)
+    assert reset["default_weights"]
 
 
 def test_what_is_set_is_kept_by_a_majority_though_a_voter_is_away() -> None:

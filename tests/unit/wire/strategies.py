@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mesh.core.address import Address, unpack_host
 from mesh.core.ids import NodeId
+from mesh.wire import contest_messages as contest
 from mesh.wire import records as r
 from mesh.wire import swim_messages as swim
 from mesh.wire import work_messages as work
@@ -138,3 +139,6 @@ def messages_of(kind: type) -> st.SearchStrategy[Any]:
 
 
 messages = st.sampled_from(list(CODES)).flatmap(messages_of)
+weighings = st.dictionaries(
+    st.sampled_from(contest.WEIGHED), st.floats(0, contest.WEIGHT_MAX, exclude_min=True), max_size=6
+).map(lambda found: tuple(sorted(found.items())))

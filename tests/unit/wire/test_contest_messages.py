@@ -17,10 +17,19 @@ from mesh.wire import task_messages as tm
 from mesh.wire.packet import PACKET_BYTES_MAX, encode_message
 from mesh.wire.schema import Field
 from tests.property.test_wire_any_bytes import HOSTILE, json_like
-from tests.unit.wire.strategies import ids, pairs, texts, uints, words
+from tests.unit.wire.strategies import ids, pairs, texts, uints, weighings, words
 from tests.unit.wire.test_task_messages import messages_of
 
-called = st.builds(cm.Called, ids, uints(16), uints(8), uints(16))
+called = st.builds(
+    cm.Called,
+    ids,
+    uints(16),
+    uints(8),
+    uints(16),
+    st.none() | uints(8),
+    uints(8),
+    st.none() | uints(32),
+)
 times_us = st.integers(1, cm.WINDOW_US_MAX)
 words_said = st.builds(
     cm.Word,
@@ -50,11 +59,12 @@ messages = st.one_of(
         times_us,
         times_us,
         st.lists(called, min_size=1, max_size=6, unique_by=lambda one: one.node_id).map(tuple),
+        weighings,
     ),
     st.builds(cm.Bid, texts(128, 1), uints(32), uints(8), uints(16), pairs(words(), uints(8))),
     st.builds(cm.Settled, texts(128, 1), uints(32)),
     st.builds(cm.AskVitals, st.integers(0, cm.ASK_S_MAX)),
-    st.builds(cm.VitalsTold, uints(16), uints(8)),
+    st.builds(cm.VitalsTold, uints(16), uints(8), uints(8), st.integers(0, cm.ASK_S_MAX)),
     st.builds(cm.AskContest, texts(128, 1)),
     st.builds(cm.ContestTold, texts(128, 1), st.none() | contests),
 )
@@ -99,7 +109,7 @@ def test_hostile_bytes_are_no_message(bad: bytes) -> None:
             form.unpack(raw)
 
 
-def call_of(*members: cm.Called, window_us: int = 1_000) -> cm.Call:
+def call_of(*members: cm.Called, window_us: int = 1_000, weights: cm.Weighing = ()) -> cm.Call:
     offer = tm.Offer(
         task_id="t" * 32,
         ballot=Ballot(1, 1, 1, NodeId(2**64 - 1)),
@@ -110,7 +120,7 @@ def call_of(*members: cm.Called, window_us: int = 1_000) -> cm.Call:
         labels=(("zone", "eu-west-1"),),
         needs=(("memory", 2**40),),
     )
-    return cm.Call(offer, 0, window_us, 50_000, members)
+    return cm.Call(offer, 0, window_us, 50_000, members, weights)
 
 
 @pytest.mark.parametrize(
@@ -130,5 +140,29 @@ def test_a_call_names_some_members_each_once_and_a_wait_that_ends(bad: cm.Call) 
 
 
 def test_the_largest_call_of_a_usual_task_fits_into_a_datagram() -> None:
-    most = [cm.Called(NodeId(2**64 - n), 65_535, 255, 65_535) for n in range(1, cm.CALLED_MAX + 1)]
-    assert len(encode_message(call_of(*most))) < PACKET_BYTES_MAX - 200
+    most = [
+        cm.Called(NodeId(2**64 - n), 65_535, 255, 65_535, 255, 255, 60_000_000)
+        for n in range(1, cm.CALLED_MAX + 1)
+    ]
+    weights = tuple((name, 1e6) for name in cm.WEIGHED)
+    assert len(encode_message(call_of(*most, weights=weights))) < PACKET_BYTES_MAX - 100
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        (("cpu", 0.0),),
+        (("cpu", -1.0),),
+        (("cpu", float("nan")),),
+        (("cpu", float("inf")),),
+        (("cpu", 1e7),),
+        (("zone", 1.0),),
+        (("lag", 1.0), ("cpu", 1.0)),
+        (("cpu", 1.0), ("cpu", 1.0)),
+    ],
+)
+def test_weights_are_of_parts_that_are_weighed_each_once_and_count(bad: cm.Weighing) -> None:
+    call = call_of(cm.Called(NodeId(7), 1, 0, 0), weights=bad)
+    form = form_of(call)
+    with pytest.raises(DecodeError, match="expected"):
+        form.unpack(form.pack(call))

@@ -1,0 +1,74 @@
+"""Weights as people set them for a queue, as its register and calls carry them, and as a fitness is reckoned by them.
+
+    cpu=0.5 ──read──► Weighing: in the queue's register, and in each call ──weights_of──► Weights
+
+A part that nobody can tell of others yet is not weighed: each member would count it for itself, and one half for the rest.
+
+Source: our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import lru_cache
+from typing import Final
+
+from mesh.contest.fitness import Weights
+from mesh.errors import ConfigError
+from mesh.wire.contest_messages import WEIGHED, Weighing
+
+UNKNOWN: Final[Mapping[str, str]] = {
+    "checkpoint": "tasks have no checkpoints yet that a member could hold",
+    "warm": "members load no apps ahead yet",
+    "zone": "tasks do not say yet where their inputs are; ask for a label of the member instead",
+}
+"""The parts that are not weighed, and why."""
+
+COMPARED: Final = Weights(checkpoint=0, warm=0, zone=0)
+"""What members know of each other, and so are compared by, unless a queue's own weights are set."""
+
+KNOWN_SETS_MAX: Final = 256
+
+
+def weighing(weights: Weights) -> Weighing:
+    """Return weights as they are sent and kept; the default ones are none at all."""
+    if weights == COMPARED:
+        return ()
+    found = {name: float(getattr(weights, name)) for name in WEIGHED}
+    return tuple((name, weight) for name, weight in found.items() if weight > 0)
+
+
+@lru_cache(maxsize=KNOWN_SETS_MAX)
+def weights_of(told: Weighing) -> Weights:
+    """Return the weights that were sent or kept. O(parts), O(1) for those that were seen of late."""
+    if not told:
+        return COMPARED
+    return Weights(**{field.name: 0.0 for field in fields(Weights)} | dict(told))
+
+
+def read(given: Mapping[str, float]) -> Weighing:
+    """Return what is set by these weights: the parts that are not named weigh what they do by default.
+
+    Raises:
+        ConfigError: there is no such part, or it is not weighed, or its weight is none, or nothing is left that counts.
+    """
+    for name in given:
+        if name in UNKNOWN:
+            raise ConfigError(
+                f"contest weight {name}: it cannot be set, as {UNKNOWN[name]}; parts that can are {', '.join(WEIGHED)}"
+            )
+        if name not in WEIGHED:
+            raise ConfigError(
+                f"contest weight: a part of a fitness is one of {', '.join(WEIGHED)}; found {name[:40]!r}"
+            )
+    return weighing(Weights(**{name: getattr(COMPARED, name) for name in _ALL} | dict(given)))
+
+
+def shown(told: Weighing) -> dict[str, float]:
+    """Return what each part weighs, those too that count for nothing."""
+    weights = weights_of(told)
+    return {name: getattr(weights, name) for name in WEIGHED}
+
+
+_ALL: Final = tuple(field.name for field in fields(Weights))
