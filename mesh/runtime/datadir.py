@@ -141,13 +141,16 @@ class DataDir:
         self._replace(self.identity._replace(store=store, position=position))
 
     def note_start(self, command: str) -> None:
-        """Note the shell line that this node was started with, and in which directory; "": it is not known.
+        """Note the shell line that this node was started with, and in which directory; "": it is not known, and none is kept.
 
         Raises:
             DataDirectoryError: the disk refused.
         """
         body = {"command": command, "directory": current_directory()}
         try:
+            if not command:
+                (self.path / START_NAME).unlink(missing_ok=True)
+                return
             replace_file(
                 self.path / START_NAME, json.dumps(body).encode() + b"\n", is_durable=False
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shlex
 import shutil
 import stat
 from contextlib import suppress
@@ -14,7 +13,6 @@ from pathlib import Path
 import pytest
 import trio
 
-from mesh.client import how_to_start, last_start
 from mesh.core.limits import BOOT_MAX
 from mesh.errors import DataDirectoryError, LocalProtocolError
 from mesh.runtime.datadir import FORMAT, STORE_NAME, open_data_dir
@@ -74,32 +72,6 @@ def test_a_directory_that_keeps_no_name_yet_is_opened_as_before(tmp_path: Path) 
     data = open_data_dir(tmp_path, 1_000)
     data.close()
     assert (data.identity.name, identity_of(tmp_path)["format"]) == ("", FORMAT)
-
-
-def test_how_a_node_was_started_last_is_there_when_it_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here, path = tmp_path / "it's here", tmp_path / "data"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    assert "start one with" in how_to_start(path)
-    data = open_data_dir(path, 1_000)
-    data.note_start("mesh join --name n1")
-    data.note_start("mesh join --name n2")
-    data.close()
-    assert how_to_start(path) == "start it again: mesh join --name n2"
-    monkeypatch.chdir(tmp_path)
-    assert last_start(path) == f"cd {shlex.quote(str(here))} && mesh join --name n2"
-    monkeypatch.chdir(here)
-    shutil.rmtree(here)
-    open_data_dir(path, 1_000).note_start("mesh join")  # in a directory that was removed
-    assert last_start(path) == "mesh join"
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"command": ""}', "[" * 9000])
-def test_a_record_of_the_start_that_says_nothing_is_no_hint(tmp_path: Path, text: str) -> None:
-    (tmp_path / "start").write_text(text)
-    assert last_start(tmp_path) == ""
 
 
 @pytest.mark.parametrize("name", [5, None, "two\nlines", "x" * 65])
