@@ -31,6 +31,7 @@ _TROUBLE: Final = frozenset(FaultKind) - {
 }
 _UNSETTLING: Final = frozenset({FaultKind.MOVE, FaultKind.DISK, FaultKind.ROLL_BACK})
 _CLOCK_SET_BACK_S: Final = 3600.0
+_PAUSED_S: Final = 0.1
 
 
 class Nemesis:
@@ -279,10 +280,16 @@ class Nemesis:
 
         def recover() -> None:
             for host in victims:
-                if host.node is not None:  # another session begins fit, and hears it once more
-                    self._world.command(host, SetFitness(is_fit=True))
+                self._recover(host)
 
         return recover if victims else None
+
+    def _recover(self, host: Host) -> None:
+        """Let a health check pass again, once its node runs; another session of it has begun fit, and hears it once more."""
+        if host.is_paused:
+            self._world.loop.schedule(self._world.loop.now_s + _PAUSED_S, self._recover, host)
+        elif host.node is not None:
+            self._world.command(host, SetFitness(is_fit=True))
 
     def _join(self, _fault: Fault, _hosts: list[Host]) -> Undo | None:
         self._fleet.boot(self._fleet.add())
