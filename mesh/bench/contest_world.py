@@ -21,6 +21,7 @@ from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from mesh.bench.contestant import BenchError
+from mesh.contest.estimate import sent_score
 from mesh.contest.fitness import Circumstances, fitness
 from mesh.contest.weighing import COMPARED
 from mesh.core.effects import StartProcess
@@ -39,6 +40,7 @@ from mesh.sim.network import Conditions, Network
 from mesh.sim.runs import Act, Behaviour, Run
 from mesh.sim.world import World
 from mesh.tasks.commands import New, Submit
+from mesh.wire.contest_messages import SCORE_MAX
 from mesh.wire.work_messages import Spec
 
 QUEUE: Final = "contest"
@@ -389,5 +391,5 @@ class ContestWorld:
                 rtt_s=0.0 if host.index == caller else rtt_s,
             )
             found = fitness(wants, own, COMPARED)
-            scores.append(None if found is None else found.score)
+            scores.append(None if found is None else sent_score(found.score) / SCORE_MAX)
         return tuple(scores)

@@ -21,7 +21,7 @@ from mesh.contest.weighing import COMPARED
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import Wants
 from mesh.placement.rendezvous import hash64
-from mesh.wire.contest_messages import HISTORY_MAX, Called
+from mesh.wire.contest_messages import HISTORY_MAX, SCORE_MAX, Called
 from mesh.wire.records import Metadata
 from mesh.wire.task_messages import Offer
 
@@ -29,12 +29,12 @@ from mesh.wire.task_messages import Offer
 def expected(
     meta: Metadata, called: Called, wants: Wants, weights: Weights = COMPARED
 ) -> float | None:
-    """Return the fitness of 0 to 1 that is expected of a member; None: it cannot take this, or has no slot free.
+    """Return the fitness of 0 to 1 that is expected of a member, as it would be sent; None: it cannot take this, or has no slot free.
 
     `meta` is what it declares; all else is in the caller's table, and so the same for whoever reckons.
     """
     found = fitness(wants, _as_told(meta, called), weights)
-    return None if found is None else found.score
+    return None if found is None else sent_score(found.score) / SCORE_MAX
 
 
 def own_fitness(
@@ -50,6 +50,11 @@ def own_fitness(
     told = _as_told(meta, called)
     circumstances = replace(told, free_slots=free_slots, cpu_pct=load_pct, age_s=0.0)
     return fitness(wants, circumstances, weights)
+
+
+def sent_score(score: float) -> int:
+    """Return a fitness of 0 to 1 as it is sent: ranks go by that, one's own too."""
+    return round(min(max(score, 0.0), 1.0) * SCORE_MAX)
 
 
 def in_order(scores: dict[NodeId, float], key: str) -> list[NodeId]:

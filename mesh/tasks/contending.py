@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable
 
 from mesh.contest.bidder import Bidder, Turn
-from mesh.contest.estimate import expected, own_fitness, wants_of
+from mesh.contest.estimate import expected, own_fitness, sent_score, wants_of
 from mesh.contest.fitness import Fitness
 from mesh.contest.rank import estimate_rank, held
 from mesh.contest.vitals import Rides, Teller, Vitals
@@ -207,10 +207,5 @@ class Contending:
             meta = metas.get(one.node_id)
             score = None if meta is None else expected(meta, one, wants, weights)
             if score is not None:
-                found[one.node_id] = sent_score(score) / SCORE_MAX
+                found[one.node_id] = score
         return found
-
-
-def sent_score(score: float) -> int:
-    """Return a fitness of 0 to 1 as it is sent: ranks go by that, one's own too."""
-    return round(min(max(score, 0.0), 1.0) * SCORE_MAX)

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mesh.contest.estimate import expected, in_order, own_fitness, wants_of
+from mesh.contest.estimate import expected, in_order, own_fitness, sent_score, wants_of
 from mesh.contest.fitness import HALF_LIFE_S, PRIOR, STEP
 from mesh.contest.known import AGE_S_MAX, Known
-from mesh.contest.rank import better, estimate_rank
+from mesh.contest.rank import BUCKETS, better, bucket, estimate_rank
 from mesh.contest.weighing import COMPARED, weights_of
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import Wants
-from mesh.wire.contest_messages import HISTORY_MAX, WEIGHED, Called, Weighing
+from mesh.wire.contest_messages import HISTORY_MAX, SCORE_MAX, WEIGHED, Called, Weighing
 from mesh.wire.records import Metadata
 from mesh.wire.task_messages import AttemptCause, Offer
 from tests.unit.wire.strategies import uints, weighings
@@ -28,8 +28,8 @@ WANTS = Wants(key="t")
 GOOD = Called(NodeId(1), 4, 0, 0, 0, HISTORY_MAX, 0)
 """A member of which nothing could be better."""
 
-BEST = 1 - STEP
-"""The highest score of a member that is dedicated to nothing."""
+BEST = sent_score(1 - STEP) / SCORE_MAX
+"""The highest score of a member that is dedicated to nothing, as it is sent: below the uppermost bucket."""
 
 
 def score(
@@ -53,16 +53,22 @@ WORSE = {
 def test_each_part_of_the_table_counts_as_much_as_it_weighs(name: str) -> None:
     worse = replace(GOOD, **WORSE[name])  # type: ignore[arg-type]  # of that part
     assert score(GOOD) == BEST > score(worse)
-    assert score(worse) >= BEST * (1 - getattr(COMPARED, name) / COMPARED.total)
+    assert score(worse) >= BEST * (1 - getattr(COMPARED, name) / COMPARED.total) - 1 / SCORE_MAX
     assert score(worse, told=((name, 1.0),)) < 0.5
     others = tuple((other, 1.0) for other in WEIGHED if other != name)
     assert score(worse, told=others) == BEST
 
 
+def test_who_is_as_fit_as_can_be_leaves_the_uppermost_bucket_to_dedicated_members() -> None:
+    assert bucket(score()) == BUCKETS - 2
+    dedicated = replace(META, node_class="dedicated", queues=("video",))
+    assert bucket(score(wants=replace(WANTS, queue="video"), meta=dedicated)) == BUCKETS - 1
+
+
 def test_what_is_not_known_of_it_counts_as_neither_good_nor_bad() -> None:
     unknown = replace(GOOD, lag_ms=None, rtt_us=None)
     by_lag, by_distance = (score(unknown, told=((one, 1.0),)) for one in ("lag", "distance"))
-    assert by_lag == by_distance == BEST * PRIOR
+    assert by_lag == by_distance == pytest.approx(BEST * PRIOR, abs=1e-4)
 
 
 def test_a_member_on_which_all_fails_is_less_fit_than_one_that_is_busy() -> None:
@@ -73,7 +79,7 @@ def test_a_member_on_which_all_fails_is_less_fit_than_one_that_is_busy() -> None
 
 def test_what_is_old_says_little() -> None:
     ages = [score(replace(GOOD, age_ds=round(10 * s))) for s in (0, HALF_LIFE_S, AGE_S_MAX)]
-    assert ages == pytest.approx([BEST, BEST * 0.75, BEST * PRIOR])
+    assert ages == pytest.approx([BEST, BEST * 0.75, BEST * PRIOR], abs=1e-4)
 
 
 def test_an_age_fits_into_a_call() -> None:
@@ -121,7 +127,7 @@ def test_one_reckons_of_itself_as_others_do(called: Called, told: Weighing) -> N
         load_pct=called.load_pct,
     )
     assert own is not None
-    assert own.score == score(called, told=told)
+    assert sent_score(own.score) / SCORE_MAX == score(called, told=told)
     assert {part.name for part in own.parts} <= set(WEIGHED)
 
 
