@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import gc
 import os
 import shlex
 from collections.abc import Sequence
@@ -209,6 +210,7 @@ def run_join(options: argparse.Namespace) -> int:
 
     guardian, why_alone = _guardian(options)
     settings = _settings(options)
+    gc.collect()  # what reading the command line took is used again for what comes now
     from mesh.runtime.agent import run_agent
 
     try:

@@ -101,6 +101,7 @@ def _run(argv: list[str], *, is_program: bool) -> int:
         return int(done.code or 0)
     options.words, options.given = words, argv
     options.is_program = is_program
+    del parser  # half a megabyte, which a node would keep as long as it runs
     code: int = options.handler(options)
     return code
 

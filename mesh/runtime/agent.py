@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
@@ -41,7 +41,6 @@ from mesh.runtime.errqueue import ErrorQueue, open_error_queue
 from mesh.runtime.eventlog import EventLog
 from mesh.runtime.executor import Executor
 from mesh.runtime.guard import Guard
-from mesh.runtime.hooks import Hooks
 from mesh.runtime.keystore import KeyStore, open_keys
 from mesh.runtime.lifelines import LifelineKeeper
 from mesh.runtime.listener import Listener
@@ -58,6 +57,9 @@ from mesh.runtime.streams import Asker
 from mesh.runtime.udp import UdpSocket
 from mesh.runtime.whereabouts import Whereabouts
 from mesh.tasks.words import of_those_that_run
+
+if TYPE_CHECKING:
+    from mesh.runtime.hooks import Hooks
 
 __all__ = ["AgentSettings", "run_agent"]
 
@@ -248,7 +250,8 @@ class Agent:
                 if self._settings.fault_hook:
                     await nursery.start(deafness.heed_signal, say)
                 for part in (control, listener, asker, sealing, self._committing, hooks):
-                    nursery.start_soon(part.run)
+                    if part is not None:
+                        nursery.start_soon(part.run)
                 nursery.start_soon(udp.receive, take, self._on_refused)
                 self._announce(endpoint)
                 stop = await driver.run()
@@ -305,7 +308,11 @@ class Agent:
         desk = self._sealing.service(status.members)
         return Services(self._driver, self._node.take_watch, status, self._log, desk)
 
-    def _hooks(self, whereabouts: Whereabouts) -> Hooks:
+    def _hooks(self, whereabouts: Whereabouts) -> Hooks | None:
+        if not self._settings.hooks.are_any:
+            return None
+        from mesh.runtime.hooks import Hooks  # noqa: PLC0415 - most nodes have none, and memory is for work
+
         return Hooks(
             self._settings.hooks,
             node=self._node,

@@ -28,6 +28,10 @@ _BEGIN: Final = (
 """It ends without tidying up its interpreter: there is nothing to tidy, and others are busy just then."""
 
 
+_LEAN: Final = ("-X", "no_debug_ranges")
+"""A traceback names lines all the same; which part of one it was costs a node a quarter of a megabyte."""
+
+
 def guarded(record: Path, command: Iterable[str]) -> list[str]:
     """Return the command line that runs a node under a guardian, which keeps its record in this file."""
     root = Path(mesh.guardian.__file__).parents[2]
@@ -42,7 +46,7 @@ def go_under_guardian(record: Path) -> str:
     if not sys.executable:
         return "this Python does not know its own program"
     # The interpreter's own options are kept, and -m or the script, whichever it was.
-    command = guarded(record.absolute(), [sys.executable, *sys.orig_argv[1:]])
+    command = guarded(record.absolute(), [sys.executable, *_LEAN, *sys.orig_argv[1:]])
     try:
         os.execv(command[0], command)  # noqa: S606 - an argument list
     except OSError as error:

@@ -41,6 +41,11 @@ class HookSettings:
     """How long it is not run again in the whole mesh, 10 s to 7 d. None: 10 min."""
 
     @property
+    def are_any(self) -> bool:
+        """Say whether any line is to be run."""
+        return self.health_check is not None or self.on_shortage is not None
+
+    @property
     def check_every_s(self) -> float:
         """How often the health check runs."""
         return HEALTH_EVERY_S if self.health_every_s is None else self.health_every_s

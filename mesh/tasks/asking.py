@@ -44,7 +44,6 @@ from mesh.tasks.queueing import SettingQueue, ShowingQueue
 from mesh.tasks.show import task_json
 from mesh.tasks.submitting import Retrying, Submitting
 from mesh.tasks.talk import ASK, Reply, Talk
-from mesh.tasks.turn_taking import TakingTurn
 from mesh.tasks.waiting import Getting, Waiting
 from mesh.wire.contest_messages import ContestTold
 from mesh.wire.register_messages import Standing, Value
@@ -215,6 +214,8 @@ class Asking:
             case ShowQueue():
                 return ShowingQueue(number, self._means, command)
             case TakeTurn():
+                from mesh.tasks.turn_taking import TakingTurn  # noqa: PLC0415 - few nodes have hooks
+
                 return TakingTurn(number, self._means, command)
 
     def _after(self, talk: Talk, steps: list[Step]) -> list[Step]:

@@ -33,10 +33,10 @@ def measure(nodes: int, seconds: float) -> dict[str, list[float]]:
     return figures
 
 
-def test_four_idle_nodes_send_little_and_stay_small() -> None:
-    figures = measure(4, 6.0)
+def test_eight_idle_nodes_send_little_and_stay_small() -> None:
+    figures = measure(8, 6.0)
     assert max(figures["datagrams_s"]) < DATAGRAMS_S_MAX
-    assert max(figures["pss_mib"]) < PSS_MIB_MAX
+    assert statistics.median(figures["pss_mib"]) < PSS_MIB_MAX
     # Generous here: on a busy machine every wake-up costs more. The sweep holds the real bound.
     assert statistics.median(figures["cpu_pct"]) < 4 * CPU_PCT_MAX
 
