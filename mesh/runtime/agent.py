@@ -204,7 +204,7 @@ class Agent:
         udp = UdpSocket(endpoint.udp, deafness, reach=reach, error_queue=reports)
         sealing, whereabouts = self._sealing, self._whereabouts(endpoint)
         send, take, dropped = sealing.between(udp.send, driver)
-        bequest, hooks = Bequest(sealing, reach, self._guard.bequeath), self._hooks(whereabouts)
+        bequest = Bequest(sealing, reach, self._guard.bequeath)
         listener = self._listener(endpoint, deafness)
         counters: list[Mapping[str, int]] = [reach.counters, udp.counters, listener.counters]
         counters += (driver.counters, dropped, reports.counters if reports else {})
@@ -249,9 +249,9 @@ class Agent:
                 await nursery.start(heed_signals, self._guard, self._leave, self._halt)
                 if self._settings.fault_hook:
                     await nursery.start(deafness.heed_signal, say)
-                for part in (control, listener, asker, sealing, self._committing, hooks):
-                    if part is not None:
-                        nursery.start_soon(part.run)
+                hooks = self._hooks(whereabouts)
+                for part in (control, listener, asker, sealing, self._committing, *hooks):
+                    nursery.start_soon(part.run)
                 nursery.start_soon(udp.receive, take, self._on_refused)
                 self._announce(endpoint)
                 stop = await driver.run()
@@ -308,12 +308,13 @@ class Agent:
         desk = self._sealing.service(status.members)
         return Services(self._driver, self._node.take_watch, status, self._log, desk)
 
-    def _hooks(self, whereabouts: Whereabouts) -> Hooks | None:
+    def _hooks(self, whereabouts: Whereabouts) -> list[Hooks]:
+        """Return what runs its hooks; nothing, if there are none."""
         if not self._settings.hooks.are_any:
-            return None
+            return []
         from mesh.runtime.hooks import Hooks  # noqa: PLC0415 - most nodes have none, and memory is for work
 
-        return Hooks(
+        found = Hooks(
             self._settings.hooks,
             node=self._node,
             driver=self._driver,
@@ -322,6 +323,7 @@ class Agent:
             emit=lambda event: self._emit(event, whereabouts),
             say=self._console.say,
         )
+        return [found]
 
     def _describe(self) -> dict[str, Any]:
         own = {"store": self._committing.facts(), "loop_late": self._driver.lateness.to_json()}
