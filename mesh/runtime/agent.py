@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import trio
 
@@ -41,6 +41,7 @@ from mesh.runtime.errqueue import ErrorQueue, open_error_queue
 from mesh.runtime.eventlog import EventLog
 from mesh.runtime.executor import Executor
 from mesh.runtime.guard import Guard
+from mesh.runtime.hooks import Hooks
 from mesh.runtime.keystore import KeyStore, open_keys
 from mesh.runtime.lifelines import LifelineKeeper
 from mesh.runtime.listener import Listener
@@ -57,9 +58,6 @@ from mesh.runtime.streams import Asker
 from mesh.runtime.udp import UdpSocket
 from mesh.runtime.whereabouts import Whereabouts
 from mesh.tasks.words import of_those_that_run
-
-if TYPE_CHECKING:
-    from mesh.runtime.hooks import Hooks
 
 __all__ = ["AgentSettings", "run_agent"]
 
@@ -204,7 +202,7 @@ class Agent:
         udp = UdpSocket(endpoint.udp, deafness, reach=reach, error_queue=reports)
         sealing, whereabouts = self._sealing, self._whereabouts(endpoint)
         send, take, dropped = sealing.between(udp.send, driver)
-        bequest = Bequest(sealing, reach, self._guard.bequeath)
+        bequest, hooks = Bequest(sealing, reach, self._guard.bequeath), self._hooks(whereabouts)
         listener = self._listener(endpoint, deafness)
         counters: list[Mapping[str, int]] = [reach.counters, udp.counters, listener.counters]
         counters += (driver.counters, dropped, reports.counters if reports else {})
@@ -249,8 +247,7 @@ class Agent:
                 await nursery.start(heed_signals, self._guard, self._leave, self._halt)
                 if self._settings.fault_hook:
                     await nursery.start(deafness.heed_signal, say)
-                hooks = self._hooks(whereabouts)
-                for part in (control, listener, asker, sealing, self._committing, *hooks):
+                for part in (control, listener, asker, sealing, self._committing, hooks):
                     nursery.start_soon(part.run)
                 nursery.start_soon(udp.receive, take, self._on_refused)
                 self._announce(endpoint)
@@ -308,13 +305,8 @@ class Agent:
         desk = self._sealing.service(status.members)
         return Services(self._driver, self._node.take_watch, status, self._log, desk)
 
-    def _hooks(self, whereabouts: Whereabouts) -> list[Hooks]:
-        """Return what runs its hooks; nothing, if there are none."""
-        if not self._settings.hooks.are_any:
-            return []
-        from mesh.runtime.hooks import Hooks  # noqa: PLC0415 - most nodes have none, and memory is for work
-
-        found = Hooks(
+    def _hooks(self, whereabouts: Whereabouts) -> Hooks:
+        return Hooks(
             self._settings.hooks,
             node=self._node,
             driver=self._driver,
@@ -323,7 +315,6 @@ class Agent:
             emit=lambda event: self._emit(event, whereabouts),
             say=self._console.say,
         )
-        return [found]
 
     def _describe(self) -> dict[str, Any]:
         own = {"store": self._committing.facts(), "loop_late": self._driver.lateness.to_json()}

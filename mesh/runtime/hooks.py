@@ -1,25 +1,22 @@
-"""Makes what runs a node's hooks, as its user wants them."""
+"""Runs a node's hooks, as its user wants them."""
 
 from __future__ import annotations
 
-import random
-import secrets
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import trio
 
-from mesh.core.events import Event, EventKind
-from mesh.core.ids import format_id
-from mesh.hooks.health import NOT_YET, Fitness
-from mesh.node.commands import SetFitness
+from mesh.core.events import Event
 from mesh.node.node import Node
 from mesh.runtime.clock import Clock
 from mesh.runtime.driver import Driver
 from mesh.runtime.guard import Guard
-from mesh.runtime.health import HealthCheck
 from mesh.runtime.hook_settings import HookSettings
-from mesh.runtime.shell import Shell
-from mesh.runtime.shortage import ShortageHook, Ways
+
+if TYPE_CHECKING:
+    from mesh.runtime.health import HealthCheck
+    from mesh.runtime.shortage import ShortageHook
 
 
 class Hooks:
@@ -38,39 +35,11 @@ class Hooks:
     ) -> None:
         """Make those that are asked for; `emit` publishes an event of this node, `say` writes a line of its log."""
         self._parts: list[HealthCheck | ShortageHook] = []
+        if settings.are_any:
+            from mesh.runtime.hook_parts import hook_parts  # noqa: PLC0415 - most nodes have none
 
-        def tell(fitness: Fitness) -> None:
-            driver.tell(SetFitness(fitness.is_fit, fitness.why))
-            text = f"this host takes {'work' if fitness.is_fit else 'no work'}: {fitness.why}"
-            if fitness.is_fit or fitness.why == NOT_YET:
-                say(text)  # events have it as a change of the card
-            else:
-                emit(Event(kind=EventKind.WARN, detail=text))
-
-        def describe() -> dict[str, str]:
-            card = node.identity.card
-            return {"MESH_NODE": format_id(card.node_id), "MESH_NAME": card.name}
-
-        if settings.health_check is not None:
-            shell = Shell(settings.health_check, guard)
-            every_s, timeout_s = settings.check_every_s, settings.check_timeout_s
-            self._parts.append(HealthCheck(shell, every_s=every_s, timeout_s=timeout_s, tell=tell))
-        if settings.on_shortage is not None:
-            self._parts.append(
-                ShortageHook(
-                    Shell(settings.on_shortage, guard),
-                    Ways(
-                        clock,
-                        lambda: node.demand(clock()),
-                        driver.ask,
-                        emit,
-                        node.config.meta.pool,
-                        describe,
-                    ),
-                    random.Random(secrets.randbits(64)),
-                    short_after_s=settings.load_lasts_s,
-                    cool_down_s=settings.cool_down_s,
-                )
+            self._parts = hook_parts(
+                settings, node=node, driver=driver, clock=clock, guard=guard, emit=emit, say=say
             )
 
     async def run(self) -> None:

@@ -1,0 +1,69 @@
+"""Makes what runs each of a node's hooks, as its user wants them. Loaded only where there are any."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Callable
+
+from mesh.core.events import Event, EventKind
+from mesh.core.ids import format_id
+from mesh.hooks.health import NOT_YET, Fitness
+from mesh.node.commands import SetFitness
+from mesh.node.node import Node
+from mesh.runtime.clock import Clock
+from mesh.runtime.driver import Driver
+from mesh.runtime.guard import Guard
+from mesh.runtime.health import HealthCheck
+from mesh.runtime.hook_settings import HookSettings
+from mesh.runtime.shell import Shell
+from mesh.runtime.shortage import ShortageHook, Ways
+
+
+def hook_parts(
+    settings: HookSettings,
+    *,
+    node: Node,
+    driver: Driver,
+    clock: Clock,
+    guard: Guard,
+    emit: Callable[[Event], None],
+    say: Callable[[str], None],
+) -> list[HealthCheck | ShortageHook]:
+    """Return those that are asked for; `emit` publishes an event of this node, `say` writes a line of its log."""
+    parts: list[HealthCheck | ShortageHook] = []
+
+    def tell(fitness: Fitness) -> None:
+        driver.tell(SetFitness(fitness.is_fit, fitness.why))
+        text = f"this host takes {'work' if fitness.is_fit else 'no work'}: {fitness.why}"
+        if fitness.is_fit or fitness.why == NOT_YET:
+            say(text)  # events have it as a change of the card
+        else:
+            emit(Event(kind=EventKind.WARN, detail=text))
+
+    def describe() -> dict[str, str]:
+        card = node.identity.card
+        return {"MESH_NODE": format_id(card.node_id), "MESH_NAME": card.name}
+
+    if settings.health_check is not None:
+        shell = Shell(settings.health_check, guard)
+        every_s, timeout_s = settings.check_every_s, settings.check_timeout_s
+        parts.append(HealthCheck(shell, every_s=every_s, timeout_s=timeout_s, tell=tell))
+    if settings.on_shortage is not None:
+        parts.append(
+            ShortageHook(
+                Shell(settings.on_shortage, guard),
+                Ways(
+                    clock,
+                    lambda: node.demand(clock()),
+                    driver.ask,
+                    emit,
+                    node.config.meta.pool,
+                    describe,
+                ),
+                random.Random(secrets.randbits(64)),
+                short_after_s=settings.load_lasts_s,
+                cool_down_s=settings.cool_down_s,
+            )
+        )
+    return parts
