@@ -23,6 +23,9 @@ LEAVE_LOAD: Final = 0.6
 HOLD_S: Final = 5.0
 """So long, in seconds, the load lies beyond a bound before that is believed: members are heard of every few seconds."""
 
+GAP_S: Final = 5.0
+"""After so long without a look, in seconds, nobody knows what was meanwhile: a load lasts from then on."""
+
 LOOK_S: Final = 1.0
 """So often, in seconds, the load is looked at."""
 
@@ -53,6 +56,8 @@ class Standby:
 
     def step(self, now: float, load: float) -> bool:
         """Take the load of the mesh, 0 or more; say whether `is_needed` has changed."""
+        if now > self._next - LOOK_S + GAP_S:
+            self._since = None
         self._next, self.load = now + LOOK_S, load
         asks = load < LEAVE_LOAD if self.is_needed else load > JOIN_LOAD
         if not asks:

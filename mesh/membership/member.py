@@ -9,7 +9,7 @@ from mesh.core.address import Address
 from mesh.core.ids import NO_NODE, NodeId
 from mesh.core.round_trip import RoundTrip
 from mesh.membership.identity import INCARNATION_MAX
-from mesh.wire.records import Card, Cause, Rank, Standing, State, Vitals
+from mesh.wire.records import Availability, Card, Cause, Rank, Standing, State, Vitals
 from mesh.wire.swim_messages import Dead, Forget
 
 AGE_S_MAX = 0xFFFF_FFFF
@@ -111,6 +111,8 @@ class Change:
     before: Rank | None
     is_card_new: bool
     moved_from: Address | None = None
+    was: Availability | None = None
+    """Whether it took work before, if it is another word now."""
 
     @property
     def state(self) -> State:

@@ -8,7 +8,7 @@ from mesh.core.ids import NodeId, format_id
 from mesh.membership.clues import Clue, clue, kinds_of, texts_of
 from mesh.membership.flaps import FLAPS_MIN, WINDOW_S
 from mesh.membership.member import Change
-from mesh.wire.records import Availability, Card, State
+from mesh.wire.records import Card, State
 
 _KINDS = {
     State.SUSPECT: EventKind.SUSPECT,
@@ -34,9 +34,9 @@ def event_of(
         kind = EventKind.UPDATE
     else:
         return None
-    card, availability = change.card, change.card.meta.availability
-    is_said = kind is EventKind.UPDATE and availability is not Availability.OPEN
-    now = f" (now {availability.word})" if is_said else ""
+    card = change.card
+    is_said = kind is EventKind.UPDATE and change.was is not None
+    now = f" (now {card.meta.availability.word})" if is_said else ""
     clues = (*_news(change, kind), *evidence)
     return Event(
         kind=kind,

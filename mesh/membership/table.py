@@ -26,7 +26,7 @@ from mesh.core.ids import NO_NODE, NodeId
 from mesh.membership.digest import hash_of
 from mesh.membership.member import Change, Member
 from mesh.membership.tombstones import Tombstones
-from mesh.wire.records import Card, Cause, Rank, Standing, State, decode_card
+from mesh.wire.records import Availability, Card, Cause, Rank, Standing, State, decode_card
 from mesh.wire.swim_messages import MEMBERS_MAX
 
 
@@ -197,6 +197,7 @@ class MemberTable:
             before=before,
             is_card_new=is_card_new,
             moved_from=card_before.address if card_before.address != member.address else None,
+            was=_was(card_before, member.card),
         )
 
     def _add(self, member: Member) -> Change | None:
@@ -262,3 +263,9 @@ def _declared(card: Card) -> tuple[object, ...]:
 def _card_rank(card: Card, card_bytes: bytes) -> tuple[int, int, bytes]:
     """Order two cards of one member; the bytes decide between two that should never differ."""
     return card.boot, card.incarnation, card_bytes
+
+
+def _was(before: Card, card: Card) -> Availability | None:
+    """Return whether a member took work before, if it is another word now."""
+    was = before.meta.availability
+    return None if was is card.meta.availability else was

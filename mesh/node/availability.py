@@ -1,6 +1,7 @@
 """Whether this node takes work, by its class, the load of its pool and its health check; and why.
 
-    health check does not pass ─► unfit
+    leaves, once what runs here has ended ─► draining
+    else its health check does not pass ─► unfit
     else of class emergency, and the load is not high enough ─► stands by
     else ─► open
 
@@ -31,7 +32,7 @@ class OwnAvailability:
 
     def __init__(self, meta: Metadata) -> None:
         """`meta`: as declared. Who is unfit at first has a health check that is still to pass."""
-        self._said = meta.availability
+        self._is_leaving = False
         self._is_fit = meta.availability is not Availability.UNFIT
         self._why = ""
         self._standby = Standby() if meta.node_class == EMERGENCY else None
@@ -40,33 +41,44 @@ class OwnAvailability:
         """Take what a health check says, and why."""
         self._is_fit, self._why = is_fit, why
 
-    def step(self, now: float, demand: Callable[[], Demand]) -> Declared | None:
-        """Look at the load if it is time; return what is to be declared if that is something else than before."""
+    def leave(self) -> None:
+        """Take nothing more, for good."""
+        self._is_leaving = True
+
+    def step(
+        self, now: float, said: Availability, demand: Callable[[], Demand | None]
+    ) -> Declared | None:
+        """Look at the load if it is time; return what is to be declared if that is something else than was `said` last.
+
+        `demand` returns None where nothing is known: of a node that has met nobody yet.
+        """
         if self._standby is not None and self._standby.is_due(now):
-            self._standby.step(now, demand().load)
+            found = demand()
+            self._standby.step(now, 0.0 if found is None else found.load)
         wanted = self._wanted()
-        if wanted is self._said:
-            return None
-        before, self._said = self._said, wanted
-        return Declared(wanted, self._reason(before))
+        return None if wanted is said else Declared(wanted, self._reason(wanted, said))
 
     def next_deadline(self) -> float | None:
         """Return when `step` has something to look at; None: nothing changes by time alone."""
         return None if self._standby is None else self._standby.next_deadline()
 
     def _wanted(self) -> Availability:
+        if self._is_leaving:
+            return Availability.DRAINING
         if not self._is_fit:
             return Availability.UNFIT
         is_needed = self._standby is None or self._standby.is_needed
         return Availability.OPEN if is_needed else Availability.STANDBY
 
-    def _reason(self, before: Availability) -> str:
-        if self._said is Availability.UNFIT:
+    def _reason(self, wanted: Availability, before: Availability) -> str:
+        if wanted is Availability.DRAINING:
+            return "takes no more work: it leaves once what runs here has ended"
+        if wanted is Availability.UNFIT:
             return f"takes no work: {self._why or 'its health check does not pass'}"
         if self._standby is None:
             return f"takes work: {PASSES}"
         load = f"the load of its pool is {self._standby.load:.2f}"
-        if self._said is Availability.OPEN:
+        if wanted is Availability.OPEN:
             return f"takes work: {load}, for {HOLD_S:g} s above {JOIN_LOAD:g}"
         if before is Availability.UNFIT:
             return f"stands by: {PASSES}, and {load}"

@@ -138,8 +138,10 @@ class Machines:
             is_departing=self._departure.is_under_way,
         )
 
-    def demand(self, now: float) -> Demand:
-        """Return how much of its pool is in use, by those that were heard of in the last seconds. O(members)."""
+    def demand(self, now: float) -> Demand | None:
+        """Return how much of its pool is in use, by those that were heard of in the last seconds; None: it is in no mesh. O(members)."""
+        if self._live.get(self.identity.node_id) is None:
+            return None
         pool = self.identity.card.meta.pool
         members = [one for one in self._live.members() if one.meta.pool == pool]
         # In a large mesh most were heard of minutes ago; those that were just now are a fair sample of all.

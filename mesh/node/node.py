@@ -130,9 +130,12 @@ class Node(Machines):
             self._work.set_room(has_room=command.has_room, lacks=command.lacks)
             return []
         if isinstance(command, Leave):
-            return self._settle(
-                now, self._departure.begin(now, command.reason, command.within_s, self._work)
-            )
+            outputs = self._departure.begin(now, command.reason, command.within_s, self._work)
+            if command.within_s > 0:  # else all hear of it in a moment: by its farewell
+                self._availability.leave()
+                self._declare(now)
+                outputs += self._swim.handle_timeout(now)
+            return self._settle(now, outputs)
         if isinstance(command, ForgetMember):
             outputs = self._swim.forgetting.answer(now, command.command_id, command.whom)
             return self._settle(now, [*outputs, *self._swim.handle_timeout(now)])
@@ -166,9 +169,10 @@ class Node(Machines):
 
     def _declare(self, now: float) -> None:
         """Tell everybody whether this node takes work, if that is another word than before."""
-        declared = self._availability.step(now, lambda: self.demand(now))
+        meta = self.identity.card.meta
+        declared = self._availability.step(now, meta.availability, lambda: self.demand(now))
         if declared is not None:
-            meta = replace(self.identity.card.meta, availability=declared.availability)
+            meta = replace(meta, availability=declared.availability)
             self._swim.rumours.refutation.declare(now, meta, declared.why)
 
     def _answer(self, now: float, source: Address, packet: Packet) -> tuple[object, list[Outgoing]]:

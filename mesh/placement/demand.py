@@ -2,10 +2,14 @@
 
     slots that are in use, everywhere      those of emergency members too, so that what they took over still counts
     ─────────────────────────────────
-    slots of the regular members           neither dedicated nor emergency ones, nor any that is unfit
+    slots of the regular members           not those of emergency members
 
 So the load falls when work ends, not when an emergency member takes some of it: else that would withdraw at once,
-and come back a moment later. Dedicated members count neither way: their slots are not for others.
+and come back a moment later. Dedicated members count neither way, as their slots are not for others, unless a pool
+has no others; nor does who is unfit or drains: it has nothing to give, and what it runs is over sooner or later. A
+pool without any regular slot is in use altogether: what comes can go to nobody else.
+
+A member that takes nothing for a moment, as its host ran short, tells of no free slot: all of its slots count as used.
 
 Source: our own.
 """
@@ -13,10 +17,12 @@ Source: our own.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mesh.placement.live_view import LiveMember, is_dedicated
 from mesh.wire.records import EMERGENCY, Availability
+
+_OUT: Final = frozenset({Availability.UNFIT, Availability.DRAINING})
 
 
 class Demand(NamedTuple):
@@ -33,12 +39,11 @@ class Demand(NamedTuple):
 
 def demand_of(members: Iterable[LiveMember]) -> Demand:
     """Return the demand on these, which are of one pool. O(members)."""
-    used = slots = 0
-    for one in members:
-        if is_dedicated(one):
-            continue
-        used += max(0, one.meta.slots - one.free_slots)
-        is_unfit = one.meta.availability is Availability.UNFIT
-        if one.meta.node_class != EMERGENCY and not is_unfit:
-            slots += one.meta.slots
-    return Demand(used, slots)
+    able = [one for one in members if one.meta.availability not in _OUT]
+    shared = [one for one in able if not is_dedicated(one)]
+    regular = [one for one in shared if one.meta.node_class != EMERGENCY]
+    counted = shared if regular else able
+    return Demand(
+        used=sum(max(0, one.meta.slots - one.free_slots) for one in counted),
+        slots=sum(one.meta.slots for one in counted if one.meta.node_class != EMERGENCY),
+    )

@@ -1,7 +1,7 @@
 """The live view: the members that may get work now, and in which order a task asks them.
 
-It holds who is alive, not suspect and not draining, this node included; whoever keeps the membership
-puts and drops them. It is a local view, and may be wrong for a moment: it says who should be *asked*.
+It holds who is alive and not suspect, this node included; whoever keeps the membership puts and drops them. Who
+drains, is unfit or stands by is in it, says so in its card, and suits no task. It is a local view, and may be wrong for a moment: it says who should be *asked*.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def is_dedicated(member: LiveMember) -> bool:
 def suits(meta: Metadata, wants: Wants) -> bool:
     """Say so of what a member declares.
 
-    Not one that is unfit, nor one that stands by unless its class is asked for, nor one dedicated to other queues.
+    Not one that is unfit or drains, nor one that stands by unless its class is asked for, nor one dedicated to other queues.
     """
     if not _is_available(meta, wants):
         return False
@@ -115,7 +115,7 @@ def suits(meta: Metadata, wants: Wants) -> bool:
 
 
 def _is_available(meta: Metadata, wants: Wants) -> bool:
-    if meta.availability is Availability.UNFIT:
+    if meta.availability in {Availability.UNFIT, Availability.DRAINING}:
         return False
     if meta.availability is Availability.STANDBY and wants.node_class != meta.node_class:
         return False

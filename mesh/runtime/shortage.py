@@ -50,7 +50,7 @@ class Ways(NamedTuple):
     """What the hook has of its node."""
 
     clock: Clock
-    measure: Callable[[], Demand]
+    measure: Callable[[], Demand | None]
     ask: Ask
     """The driver's."""
 
@@ -86,7 +86,8 @@ class ShortageHook:
         async with trio.open_nursery() as nursery:
             while True:
                 demand = self._ways.measure()
-                if self._shortage.step(self._ways.clock(), demand.load):
+                # None: it has met nobody yet.
+                if demand is not None and self._shortage.step(self._ways.clock(), demand.load):
                     nursery.start_soon(self._take_turn, demand)
                 await trio.sleep(LOOK_S)
 

@@ -118,5 +118,5 @@ OLDEST_FIRST: Final = frozenset({Strategy.ROUND_ROBIN, Strategy.PULL})
 
 
 def can_ask(lane: Lane, member: LiveMember) -> bool:
-    """Say whether a member has not called the like of this lane unfit for the card that it has."""
-    return lane.unfit.get(member.node_id) != member.meta
+    """Say whether a member has not said that it cannot run the like of this lane, by the card that it has."""
+    return lane.unsuited.get(member.node_id) != member.meta

@@ -26,7 +26,7 @@ _PARTS: Final = {
 }
 _DECLINES: Final = {
     "busy": "no slot was free any more",
-    "unfit": "it cannot run this",
+    "unsuited": "it cannot run this",
     "draining": "its node is leaving",
     "taken": "it knew somebody to have it",
     "over": "it knew it to be over",

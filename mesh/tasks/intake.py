@@ -9,6 +9,7 @@ Source: our own.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from mesh.contest.estimate import wants_of
 from mesh.core.effects import Emit
@@ -20,7 +21,7 @@ from mesh.registers.record import Record
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
 from mesh.tasks.slots import Needs, Slots
-from mesh.wire.records import Card
+from mesh.wire.records import Availability, Card
 from mesh.wire.register_messages import LEASES_MAX, Standing
 from mesh.wire.task_messages import Decline, Offer
 from mesh.wire.work_messages import SlotsFree
@@ -56,10 +57,12 @@ class Intake:
         if is_later and known.value is not None and known.value.standing is Standing.LEASED:
             # Of an end that is known here a majority may know nothing yet: a claim finds it, and writes it back.
             return Decline.TAKEN
-        if not suits(self._card().meta, wants_of(offer)) or not self._slots.can_ever_run(
-            offer.needs
-        ):
-            return Decline.UNFIT
+        meta, wants = self._card().meta, wants_of(offer)
+        opened = replace(meta, availability=Availability.OPEN)
+        if not suits(opened, wants) or not self._slots.can_ever_run(offer.needs):
+            return Decline.UNSUITED
+        if not suits(meta, wants):
+            return Decline.BUSY  # for now: who asks may know an older card of this node, and asks again once it is open
         can_now = self._slots.can_run_now(offer.needs, sender)
         return Decline.NONE if can_now else Decline.BUSY
 

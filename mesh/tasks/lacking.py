@@ -1,13 +1,14 @@
 """Why nobody can run a task, in words: the demands that no member meets, or that none meets all of them at once.
 
-Members are those that may get work, by what they declare: who drains, or is suspected, is none of them. Who could run
-it and takes nothing just now, by its own word, is named for that; who is dedicated to other queues lacks nothing.
+Members are those that may get work, by what they declare: who is suspected is none of them. Who could run it and takes nothing just now, by its own word, is named for that; who is dedicated to other queues lacks nothing.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from mesh.placement.live_view import Wants, suits
 from mesh.wire.records import Availability, Metadata
@@ -34,14 +35,16 @@ def lacking(wants: Wants, declared: Sequence[Metadata]) -> str:
 
 def _closed(those: Sequence[Metadata]) -> str:
     """Say why those take nothing that could."""
-    unfit = sum(one.availability is Availability.UNFIT for one in those)
-    standing = len(those) - unfit
-    parts = []
-    if unfit:
-        parts.append(f"{unfit} not fit, as the health check there says")
-    if standing:
-        parts.append(f"{standing} standing by until the load is high")
+    counts = Counter(one.availability for one in those)
+    parts = [f"{counts[why]} {words}" for why, words in _CLOSED.items() if counts[why]]
     return f"those that could run it take nothing now: {', '.join(parts)}"
+
+
+_CLOSED: Final = {
+    Availability.UNFIT: "not fit, as the health check there says",
+    Availability.STANDBY: "standing by until the load is high",
+    Availability.DRAINING: "about to leave",
+}
 
 
 def _demands(wants: Wants) -> Iterator[tuple[str, Wants | None]]:

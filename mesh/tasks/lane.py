@@ -130,5 +130,7 @@ class Lane(Link):
     tasks: int = 0  # that belong here, waiting or not
     asked: int = 0  # of them, those that somebody is being asked to run
     busy: dict[NodeId, int] = field(default_factory=dict)  # who declined, and its news count then
-    unfit: dict[NodeId, Metadata] = field(default_factory=dict)  # who never can, and its card then
+    unsuited: dict[NodeId, Metadata] = field(
+        default_factory=dict
+    )  # who never can, and its card then
     turn: int = 0  # whose turn it is to be asked anyway

@@ -34,7 +34,7 @@ TAKEN_MAX: Final = 100_000
 
 DECLINED: Final = {
     Decline.BUSY: "it had no slot free any more",
-    Decline.UNFIT: "it cannot run this",
+    Decline.UNSUITED: "it cannot run this",
     Decline.DRAINING: "its node is leaving",
     Decline.UNSURE: "it cannot renew at a majority of the task's voters",
 }

@@ -153,7 +153,7 @@ class Offers:
         """Take the word of whoever was named, or still has a task: what it says of its slots. Any other is a late one."""
         if entry.owner is None or entry.owner.node_id != sender:
             return  # its next word is of more use
-        if answer.decline in {Decline.UNFIT, Decline.UNSURE}:
+        if answer.decline in {Decline.UNSUITED, Decline.UNSURE}:
             self._queue.note_answer(entry.lane, sender, answer.decline, answer.free_slots)
             return
         is_noted = None if answer.free_slots else True

@@ -227,8 +227,8 @@ class ReadyQueue:
     ) -> None:
         """Take why a member declined what it was asked, and how many slots it has for us. O(1)."""
         member = self._view.get(node_id)
-        if decline is Decline.UNFIT and member is not None:
-            lane.unfit[node_id] = member.meta
+        if decline is Decline.UNSUITED and member is not None:
+            lane.unsuited[node_id] = member.meta
         else:
             lane.busy[node_id] = self.slots.news(node_id)
         self.slots.hear(node_id, free_slots, is_news=False, is_noted=decline is Decline.BUSY)
@@ -238,7 +238,7 @@ class ReadyQueue:
         self.slots.forget(node_id)
         for key, lane in self._lanes.items():
             lane.busy.pop(node_id, None)
-            lane.unfit.pop(node_id, None)
+            lane.unsuited.pop(node_id, None)
             if node_id in key.ahead and lane.waiting:
                 self._give_turn(lane)
                 if key not in self._retries:

@@ -74,6 +74,9 @@ class Availability(IntEnum):
     UNFIT = 2
     """Its health check does not pass: nothing goes there."""
 
+    DRAINING = 3
+    """It leaves once what runs there has ended: nothing goes there."""
+
     @property
     def word(self) -> str:
         """As people and JSON see it."""

@@ -71,7 +71,7 @@ class Decline(IntEnum):
 
     NONE = 0  # it claims the task now
     BUSY = 1  # no free slot, or too little of an amount is free now: will say SlotsFree
-    UNFIT = 2  # it never can: pool, class, labels, or more is needed than it declared
+    UNSUITED = 2  # it never can: pool, class, labels, or more is needed than it declared
     DRAINING = 3
     TAKEN = 4  # what it knows is later than the offer: leased, by itself or another, or not due
     OVER = 5  # what it knows is final

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from mesh.core.events import EventKind
-from mesh.node.commands import SetFitness
+from mesh.node.commands import Leave, SetFitness
 from mesh.node.config import profile
 from mesh.node.node import Node
 from mesh.queues.commands import SetQueue
@@ -67,6 +67,8 @@ class Classed:
         """Return what all nodes hold of one's availability."""
         found = set()
         for host in self.hosts:
+            if host.node is None:
+                continue
             assert isinstance(host.node, Node)
             view = host.node.view(host.clock.read(self.world.loop.now_s))
             found |= {m["availability"] for m in view.members if m["name"] == whose.spec.name}
@@ -133,6 +135,20 @@ def test_an_emergency_node_joins_under_lasting_load_and_withdraws_after_it() -> 
     world.submit("default", 6, 1.0)
     world.world.run_for(10.0)
     assert world.names("default")[host.spec.name] == before
+
+
+def test_who_drains_is_asked_for_nothing_and_all_know() -> None:
+    world = Classed(9, [GENERAL] * 3)
+    host = world.hosts[1]
+    world.submit("default", 6, 6.0)
+    world.world.run_for(2.0)
+    world.world.command(host, Leave("as asked", within_s=30.0))
+    world.world.run_for(2.0)
+    assert world.seen(host) == {"draining"}
+    world.submit("default", 4, 1.0)
+    world.world.run_for(20.0)
+    assert world.names("default")[host.spec.name] == 2
+    assert sum(world.names("default").values()) == 10
 
 
 def test_an_unfit_node_takes_nothing_until_it_is_fit_again_and_all_know() -> None:

@@ -45,10 +45,21 @@ def test_between_the_bounds_it_stays_as_it_is() -> None:
     assert standby.is_needed
 
 
+def test_a_load_that_nobody_looked_at_for_a_while_has_not_lasted() -> None:
+    standby = Standby()
+    looked(standby, 0.0, [0.9, 0.9])
+    assert looked(standby, 60.0, [0.9, 0.9, 0.9]) == []
+    assert looked(standby, 63.0, [0.9, 0.9, 0.9]) == [(60.0 + HOLD_S, True)]
+
+
 @settings(max_examples=60)
-@given(st.lists(st.floats(0, 2), max_size=80))
-def test_it_never_changes_twice_within_the_time_that_a_load_has_to_last(loads: list[float]) -> None:
+@given(st.lists(st.tuples(st.floats(0, 2), st.integers(1, 12)), max_size=20))
+def test_it_never_changes_twice_within_the_time_that_a_load_has_to_last(
+    stretches: list[tuple[float, int]],
+) -> None:
+    loads = [0.9] * 9 + [load for load, seconds in stretches for _ in range(seconds)]
     changes = looked(Standby(), 0.0, loads)
+    assert changes, "the first stretch is long enough"
     assert [to for _, to in changes] == [number % 2 == 0 for number in range(len(changes))]
     gaps = [after - before for (before, _), (after, _) in pairwise(changes)]
     assert all(gap > HOLD_S for gap in gaps)

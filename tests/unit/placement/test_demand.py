@@ -22,7 +22,13 @@ def test_work_that_an_emergency_member_takes_over_still_counts() -> None:
 def test_slots_that_are_for_some_or_for_nobody_are_not_there() -> None:
     video = member(1, Metadata(slots=9, node_class=DEDICATED, queues=("video",)), 0)
     unfit = member(2, Metadata(slots=4, availability=Availability.UNFIT), 3)
-    assert demand_of([video, unfit, member(3, Metadata(slots=2), 2)]) == (1, 2)
+    leaving = member(3, Metadata(slots=4, availability=Availability.DRAINING), 0)
+    assert demand_of([video, unfit, leaving, member(4, Metadata(slots=2), 2)]) == (0, 2)
+
+
+def test_where_all_are_dedicated_their_slots_are_what_there_is() -> None:
+    video = Metadata(slots=4, node_class=DEDICATED, queues=("video",))
+    assert demand_of([member(1, video, 4), member(2, video, 3)]) == (1, 8)
 
 
 def test_without_any_regular_slot_all_is_in_use() -> None:

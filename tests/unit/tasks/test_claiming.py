@@ -215,8 +215,8 @@ def test_offer_is_declined_by_who_is_busy_or_can_never_run_it() -> None:
     crew, _ = running()
     crew.submit("u")
     assert ask(crew, P, offer_of(crew, "u")).decline is Decline.BUSY
-    assert ask(crew, P, offer_of(crew, "u", pool="image")).decline is Decline.UNFIT
-    assert ask(crew, P, offer_of(crew, "u", needs=(("gpu", 1),))).decline is Decline.UNFIT
+    assert ask(crew, P, offer_of(crew, "u", pool="image")).decline is Decline.UNSUITED
+    assert ask(crew, P, offer_of(crew, "u", needs=(("gpu", 1),))).decline is Decline.UNSUITED
 
 
 def test_offer_of_what_runs_here_is_declined_as_taken_and_as_unsure_in_doubt() -> None:

@@ -59,9 +59,9 @@ def test_a_call_for_what_it_cannot_take_now_is_declined_at_once_and_who_has_more
 @pytest.mark.parametrize(
     ("wants", "decline"),
     [
-        ({"pool": "image"}, Decline.UNFIT),
-        ({"needs": (("gpu", 1),)}, Decline.UNFIT),
-        ({"node_class": "dedicated"}, Decline.UNFIT),
+        ({"pool": "image"}, Decline.UNSUITED),
+        ({"needs": (("gpu", 1),)}, Decline.UNSUITED),
+        ({"node_class": "dedicated"}, Decline.UNSUITED),
     ],
 )
 def test_a_call_for_what_it_never_can_take_is_declined_at_once(

@@ -9,7 +9,7 @@ from mesh.core.ids import NodeId
 from mesh.registers.record import NOTHING, Record
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.intake import Intake
-from mesh.wire.records import Card, Metadata
+from mesh.wire.records import Availability, Card, Metadata
 from mesh.wire.task_messages import AttemptCause, Decline, Offer
 from mesh.wire.work_messages import SlotsFree
 from tests.unit.tasks.made import claimed, ended, new
@@ -84,7 +84,7 @@ def test_offer_of_another_pool_label_or_amount_does_not_fit() -> None:
         replace(OFFER, labels=(("disk", "tape"),)),
         replace(OFFER, needs=(("gpu", 2),)),
     ):
-        assert intake().judge(A, unfit, NOTHING) is Decline.UNFIT
+        assert intake().judge(A, unfit, NOTHING) is Decline.UNSUITED
     fitting = replace(OFFER, pool="image", labels=(("disk", "ssd"),), needs=(("gpu", 1),))
     assert intake().judge(A, fitting, NOTHING) is Decline.NONE
 
@@ -137,3 +137,21 @@ def test_who_waits_for_a_slot_of_a_node_that_begins_to_drain_is_told_of_none() -
     assert mine.next_timeout() is not None
     mine.is_draining = True
     assert mine.next_timeout() is None
+
+
+def test_who_became_unfit_a_moment_ago_is_offered_the_task_again_once_it_is_fit() -> None:
+    """Who asks knows its card of before then, which is that of after, too."""
+    world = Stewarded(member(B, 1))
+    world.hold("t", new(task_id="t"))
+    ((_, offer),) = world.offers
+    fit = member(B, 1)
+    unfit = replace(fit.meta, availability=Availability.UNFIT)
+    mine = Intake(lambda: replace(CARD, meta=unfit), TasksConfig())
+    decline = mine.judge(OWN, offer, NOTHING)
+    world.answer(B, "t", decline, 1)
+    world.take()
+    for meta in (unfit, fit.meta):
+        world.view.put(replace(fit, meta=meta))
+        world.steward.handle_member_up(B)
+        world.look()
+    assert world.take() == [(B, "t")]

@@ -308,7 +308,7 @@ def test_promise_alone_changes_nothing() -> None:
 def test_member_that_does_not_fit_is_not_asked_again_before_it_declares_more() -> None:
     world = Stewarded(member(P))
     world.hold("t", new(task_id="t"))
-    world.answer(P, "t", Decline.UNFIT)
+    world.answer(P, "t", Decline.UNSUITED)
     world.take()
     world.wait(20)
     assert not world.offers
@@ -360,13 +360,13 @@ def test_what_a_task_waits_for_is_said_in_words() -> None:
 def test_task_that_all_who_fit_called_unfit_is_not_said_to_wait_for_a_slot_of_theirs() -> None:
     world = Stewarded(member(OWN))
     world.hold("t", new(task_id="t"))
-    world.answer(OWN, "t", Decline.UNFIT)
+    world.answer(OWN, "t", Decline.UNSUITED)
     assert world.steward.waits_for(b"task/t") == (
         "a member that can run it: n1 declined it, though it seemed to fit"
     )
 
 
-@pytest.mark.parametrize("decline", [Decline.UNFIT, Decline.UNSURE])
+@pytest.mark.parametrize("decline", [Decline.UNSUITED, Decline.UNSURE])
 def test_nobody_is_named_for_a_task_whose_like_it_declined(decline: Decline) -> None:
     world = Stewarded(member(P, 4), member(Q, 1))
     world.hold("runs", claimed(new(task_id="runs"), Owner(Q, 1)), node=Q)
