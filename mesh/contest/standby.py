@@ -44,19 +44,23 @@ class Standby:
         """As it was looked at last."""
 
         self._since: float | None = None  # since when the load asks for the other
-        self._next = float("-inf")
+        self._next: float | None = None
+
+    def begin(self, now: float) -> None:
+        """Look from now on."""
+        self._next = now
 
     def is_due(self, now: float) -> bool:
         """Say whether it is time to look at the load."""
-        return now >= self._next
+        return self._next is not None and now >= self._next
 
-    def next_deadline(self) -> float:
-        """Return when `step` is wanted next."""
+    def next_deadline(self) -> float | None:
+        """Return when `step` is wanted next; None: it has not begun."""
         return self._next
 
     def step(self, now: float, load: float) -> bool:
         """Take the load of the mesh, 0 or more; say whether `is_needed` has changed."""
-        if now > self._next - LOOK_S + GAP_S:
+        if self._next is not None and now > self._next - LOOK_S + GAP_S:
             self._since = None
         self._next, self.load = now + LOOK_S, load
         asks = load < LEAVE_LOAD if self.is_needed else load > JOIN_LOAD

@@ -37,6 +37,11 @@ class OwnAvailability:
         self._why = ""
         self._standby = Standby() if meta.node_class == EMERGENCY else None
 
+    def begin(self, now: float) -> None:
+        """Begin, before any `step`."""
+        if self._standby is not None:
+            self._standby.begin(now)
+
     def set_fitness(self, *, is_fit: bool, why: str) -> None:
         """Take what a health check says, and why."""
         self._is_fit, self._why = is_fit, why

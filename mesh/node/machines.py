@@ -146,7 +146,8 @@ class Machines:
         members = [one for one in self._live.members() if one.meta.pool == pool]
         # In a large mesh most were heard of minutes ago; those that were just now are a fair sample of all.
         fresh = [one for one in members if self._known_of(one.node_id).age_s(now) <= FRESH_S]
-        return demand_of(fresh or members)
+        found = demand_of(fresh)
+        return found if found.slots else demand_of(members)
 
     def check_invariants(self) -> None:
         """Raise AssertionError if the machines contradict themselves or each other."""

@@ -49,6 +49,7 @@ class Node(Machines):
     def start(self, now: float) -> list[Effect]:
         """Begin. Call once, before any other input."""
         self._started_at = now
+        self._availability.begin(now)
         outputs = self._work.start(now)
         outputs += self._swim.start(now, is_founder=self.config.found)
         return self._settle(now, outputs)

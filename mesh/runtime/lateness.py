@@ -19,6 +19,13 @@ SMOOTHING: Final = 1 / 16
 """What one deadline counts in the smoothed figure: one that was met a second late is forgotten after some sixty."""
 
 
+LATE_S_MAX: Final = 86_400.0
+"""What is later was due ever since: it says nothing of the loop."""
+
+SMOOTHED_S_MAX: Final = 10.0
+"""More is told of nobody: a node that was stopped for an hour is as fit as others some seconds after it goes on."""
+
+
 class Lateness:
     """The latest deadlines, and how late each was met, in seconds."""
 
@@ -29,8 +36,9 @@ class Lateness:
 
     def note(self, late_s: float) -> None:
         """Take that one was met so late; early, as timers may be, counts as in time."""
-        self._late_s.append(max(0.0, late_s))
-        self._smoothed_s += SMOOTHING * (self._late_s[-1] - self._smoothed_s)
+        late_s = min(max(0.0, late_s), LATE_S_MAX)
+        self._late_s.append(late_s)
+        self._smoothed_s += SMOOTHING * (min(late_s, SMOOTHED_S_MAX) - self._smoothed_s)
 
     @property
     def smoothed_ms(self) -> int:

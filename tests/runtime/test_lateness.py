@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from mesh.runtime.lateness import LATEST_MAX, SMOOTHING, Lateness
 
 
@@ -46,3 +48,11 @@ def test_only_the_latest_are_kept() -> None:
         lateness.note(-0.001)
     assert lateness.to_json()["worst_ms"] == 0.0
     assert lateness.to_json()["deadlines"] == LATEST_MAX
+
+
+def test_a_deadline_that_was_due_ever_since_leaves_a_lag_that_is_a_number() -> None:
+    lateness = Lateness()
+    lateness.note(float("inf"))
+    lateness.note(0.0)
+    assert 0 <= lateness.smoothed_ms < 1_000
+    json.dumps(lateness.to_json(), allow_nan=False)

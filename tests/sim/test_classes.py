@@ -168,3 +168,18 @@ def test_an_unfit_node_takes_nothing_until_it_is_fit_again_and_all_know() -> Non
     updates = [seen for seen in world.world.events if seen.event.kind is EventKind.UPDATE]
     assert {seen.event.member for seen in updates} == {host.spec.name}
     assert {seen.observer.index for seen in updates} == {0, 1, 2}
+
+
+def test_an_emergency_node_stands_by_while_the_few_regular_ones_are_idle() -> None:
+    """It hears of the only one now and then; the others are dedicated."""
+    video = Metadata(slots=2, node_class=DEDICATED, queues=("video",))
+    helper = Metadata(slots=2, node_class=EMERGENCY, availability=Availability.STANDBY)
+    mesh = Classed(1, [GENERAL, *[video] * 24, helper])
+    node, clock = mesh.hosts[-1].node, mesh.hosts[-1].clock
+    assert isinstance(node, Node)
+    for _ in range(40):
+        mesh.world.run_for(1.0)
+        demand = node.demand(clock.read(mesh.world.loop.now_s))
+        assert demand is not None
+        assert demand.load == 0.0
+    assert mesh.seen(mesh.hosts[-1]) == {"standby"}

@@ -12,6 +12,8 @@ from mesh.contest.standby import HOLD_S, JOIN_LOAD, LEAVE_LOAD, LOOK_S, Standby
 
 def looked(standby: Standby, begin: float, loads: list[float]) -> list[tuple[float, bool]]:
     """Return when it changed, and to what, where each load is looked at in its turn."""
+    if standby.next_deadline() is None:
+        standby.begin(begin)
     found = []
     for number, load in enumerate(loads):
         now = begin + number * LOOK_S

@@ -15,6 +15,7 @@ class Own:
 
     def __init__(self, meta: Metadata) -> None:
         self.availability = OwnAvailability(meta)
+        self.availability.begin(0.0)
         self.said = meta.availability
 
     def step(self, now: float, demand: Demand | None) -> Declared | None:
@@ -102,3 +103,11 @@ def test_what_could_not_be_declared_is_tried_again() -> None:
     own.set_fitness(is_fit=False, why="")
     for now in range(3):
         assert own.step(float(now), Availability.OPEN, lambda: IDLE) is not None
+
+
+def test_nothing_is_due_before_the_begin() -> None:
+    """Whoever was late by infinity had a lag that is no number any more."""
+    own = OwnAvailability(Metadata(node_class=EMERGENCY, availability=Availability.STANDBY))
+    assert own.next_deadline() is None
+    own.begin(7.0)
+    assert own.next_deadline() == 7.0
