@@ -153,9 +153,9 @@ def _add_offers(join: Parser) -> None:
         metavar="NAME",
         default="general",
         help=(
-            "general; dedicated: takes the tasks of its queues, before others do, and no others; emergency: takes tasks "
-            "only while more than 0.8 of the pool's slots are in use; any other word that tasks may ask for "
-            "(default: general)"
+            "general; dedicated: takes the tasks of its queues, before others do, and no others; emergency: takes tasks once "
+            "more than 0.8 of the slots of its pool were in use for 5 s, until less than 0.6 are, and at any time those that "
+            "ask for this class; any other word that tasks may ask for (default: general)"
         ),
     )
     join.add_argument(
@@ -211,6 +211,7 @@ def run_join(options: argparse.Namespace) -> int:
     guardian, why_alone = _guardian(options)
     settings = _settings(options)
     gc.collect()  # what reading the command line took is used again for what comes now
+    from mesh.client import last_start
     from mesh.runtime.agent import run_agent
 
     try:
@@ -227,7 +228,12 @@ def run_join(options: argparse.Namespace) -> int:
         raise
     except TransportError as error:
         if error.errno == errno.EADDRINUSE and options.bind is None:
-            line = _second_node(str(data_dir(options)) if options.data else None, options.seeds)
+            data = str(data_dir(options)) if options.data else None
+            if data is not None and (again := last_start(data_dir(options))):
+                raise TransportError(
+                    f"{BIND} is taken, and this node was another time started by: {again}"
+                ) from error
+            line = _second_node(data, options.seeds)
             raise TransportError(f"{BIND} is taken; another node on this host: {line}") from error
         raise
 

@@ -31,6 +31,10 @@ only the shares matter. Parts that are not named count what they do by default:
   match        0.05   how little of what is special about it the task does without
   distance     0.05   it is near the task's voters
 
+The sum is from 0 to 1; seven eighths of it are the score, and one eighth more has a member that is dedicated to the
+queue. Scores within one of eight steps count as equal, and the task's own lot decides between them, so that not all
+go to one member.
+
 A setting is kept as safely as a task is, is known at the node that it was set at from then on, and wherever the queue
 has tasks within ten seconds.
 """

@@ -181,7 +181,7 @@ def show_status(options: argparse.Namespace) -> int:
                 ("profile", status["profile"]),
                 ("voters", voters_text(status["registers"])),
                 *_standstill(status["registers"]),
-                ("slots", f"{status['used']} of {status['slots']} in use"),
+                ("slots", f"{status['used']} of {status['slots']} in use{_closed(status)}"),
                 ("process", f"{status['pid']}, up for {format_duration(status['uptime_s'])}"),
                 ("data", status["data"]),
                 ("started by", status["command"] or "-"),
@@ -193,6 +193,12 @@ def show_status(options: argparse.Namespace) -> int:
         )
     )
     return 0
+
+
+def _closed(status: dict[str, Any]) -> str:
+    """Return whether the node takes nothing just now; of one before an upgrade it is not known."""
+    availability = status.get("availability", "open")
+    return "" if availability == "open" else f", and takes no tasks: {availability}"
 
 
 def _standstill(registers: dict[str, Any]) -> list[tuple[str, str]]:

@@ -23,6 +23,14 @@ _PROBES: Final = {
 }
 
 
+_TAKES_NOTHING: Final = {
+    "standby": "it stands by: it takes no tasks until the load of its pool is high",
+    "unfit": "it takes no tasks: its health check does not pass (mesh events at that node says why)",
+    "draining": "it takes no more tasks: it leaves once what runs there has ended",
+}
+"""What follows from its availability; of one that is open nothing has to be said."""
+
+
 def as_text(told: Told) -> str:
     """Return the whole story for people, in three parts."""
     lines = [headline(told), *(f"  {line}" for line in condition(told))]
@@ -52,6 +60,10 @@ def condition(told: Told) -> list[str]:
     """Return since when it is so, when it was last heard, and how long its answers take."""
     age = format_duration(told["at"] - told["since"])
     lines = [f"for {age}, since {_clock(told, told['since'])}"]
+    if told["state"] in {"alive", "suspect"} and (
+        words := _TAKES_NOTHING.get(told.get("availability", ""))
+    ):
+        lines.append(words)
     if told["self"]:
         return [*lines, "it is this node itself"]
     if told["heard"] is not None:

@@ -55,6 +55,7 @@ def _standing(member: Member | None, past: tuple[Entry, ...], offset_s: float) -
         last = past[-1]
         return {
             "address": "", "state": last.event.state, "cause": last.event.cause, "is_proof": False,
+            "availability": "",
             "since": last.at + offset_s, "boot": 0, "incarnation": 0, "rtt_ms": None, "heard": None,
         }  # fmt: skip
     return {
@@ -62,6 +63,7 @@ def _standing(member: Member | None, past: tuple[Entry, ...], offset_s: float) -
         "state": member.state.word,
         "cause": member.cause.word,
         "is_proof": is_proof(member.state, member.cause),
+        "availability": member.card.meta.availability.word,
         "since": member.since + offset_s,
         "boot": member.boot,
         "incarnation": member.spoken_incarnation,

@@ -75,6 +75,7 @@ def build_view(
         "incarnation": card.incarnation,
         "phase": "leaving" if is_departing else swim.phase,
         "version": card.meta.version,
+        "availability": card.meta.availability.word,
         "slots": card.meta.slots,
         "used": work.used,
         "counters": {name: count for name, count in sorted(counted.items()) if count},

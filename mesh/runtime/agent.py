@@ -88,7 +88,6 @@ def run_agent(
         data = open_data_dir(settings.data_dir, time.time(), settings.name)
         stack.callback(data.close)
         settings = settings.called(data.identity.name)
-        data.note_start(settings.command)
         guard = Guard(guardian, console.say)
         guard.begin_clearing()
         committing = open_store(data)
@@ -98,6 +97,7 @@ def run_agent(
         reach = Reach(is_loopback_only=keys is None)
         endpoint = open_endpoint(settings.bind, reach)
         stack.callback(endpoint.close)
+        data.note_start(settings.command)  # not what could not start
         clock = system_clock(console.say)
         advertised = advertised_address(endpoint.address, settings.advertise, settings.seeds, reach)
         config = _node_config(settings, data, advertised, clock)

@@ -21,6 +21,9 @@ from mesh.tasks.contest_json import contest_json, told
 LATEST_MAX: Final = 50
 """So many stories are shown."""
 
+TOLD_MIN: Final = 10
+"""Before so many contests their averages are mostly what they began with."""
+
 
 def no_contests() -> dict[str, Any]:
     """Return what is seen of a node that holds none."""
@@ -42,7 +45,7 @@ def contests_view(
     """Return what is seen of the contests that `own_id` holds. O(stories shown and contests under way).
 
     Keys: `held` and `won`, since the session began; `bids_mean` and `success` (0 to 1), weighted over the latest,
-    null before any; `window_ms`, c of the latest; `factor` on c; `advice`, a sentence or ""; `latest`, at most
+    null before the first ten: they begin with what is aimed at; `window_ms`, c of the latest; `factor` on c; `advice`, a sentence or ""; `latest`, at most
     `LATEST_MAX` contests as `contest_json` has them, newest first, those under way (`under_way`) before those that
     are over. Of one that is over `winner` is null where nobody had the task, or its end was no claim.
     """
@@ -51,11 +54,12 @@ def contests_view(
         *((story, True) for story in reversed(caller.under_way())),
         *((story, False) for story in islice(reversed(caller.stories), LATEST_MAX)),
     ][:LATEST_MAX]
+    is_known = window.contests >= TOLD_MIN
     return no_contests() | {
         "held": caller.held,
         "won": caller.won,
-        "bids_mean": round(window.bids_mean, 3) if window.contests else None,
-        "success": round(window.success, 3) if window.contests else None,
+        "bids_mean": round(window.bids_mean, 3) if is_known else None,
+        "success": round(window.success, 3) if is_known else None,
         "window_ms": round(latest[0][0].window_s * 1000, 3) if latest else None,
         "factor": round(window.factor, 3),
         "advice": window.advice(),

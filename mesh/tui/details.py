@@ -12,7 +12,7 @@ from mesh.tui.cells import Line
 from mesh.tui.contest_page import contest_page
 from mesh.tui.look import CONTESTS, MEMBERS, TASKS
 from mesh.tui.member_page import is_about, member_page
-from mesh.tui.pages import happenings, heading
+from mesh.tui.pages import happenings, heading, paragraph
 from mesh.tui.palette import DIM
 from mesh.tui.rows import EventRow
 from mesh.tui.task_page import task_page
@@ -73,7 +73,7 @@ def _event(board: Board, event: EventRow, width: int, zone: tzinfo | None) -> De
     """Show the event with all its evidence, and below it what it is about."""
     lines = happenings([event], width, zone)
     if event.detail:
-        lines.append([Segment(f"           {event.detail}", DIM)])
+        lines += paragraph(event.detail, width, DIM, indent=" " * 11)
     member = next((member for member in board.members if is_about(event, member)), None)
     task = next((task for task in board.tasks if task.id == event.task_id), None)
     if task is not None:

@@ -202,14 +202,19 @@ def _name(member: MemberRow, width: int, *, is_busiest: bool) -> Line:
 
 
 def _state_text(member: MemberRow) -> str:
-    return f"x {member.state} {member.cause}".rstrip()
+    return f"x {member.state} {_aside(member)}".rstrip()
+
+
+def _aside(member: MemberRow) -> str:
+    """Return what to know beside its state: why it is dead, or takes no work."""
+    return member.cause or (member.closed if member.is_living else "")
 
 
 def _state(member: MemberRow, _width: int) -> Line:
     mark = MEMBER_MARKS.get(member.state, UNKNOWN)
     line = [Segment(f"{mark.symbol} {member.state}", mark.style)]
-    if member.cause:
-        line.append(Segment(f" {member.cause}", DIM))
+    if aside := _aside(member):
+        line.append(Segment(f" {aside}", DIM))
     return line
 
 

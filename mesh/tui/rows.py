@@ -75,6 +75,9 @@ class MemberRow:
     class_: str
     """Its class, the queues that it is dedicated to, and whether it takes work, in words."""
 
+    closed: str
+    """Why it takes no work, in a word; "": it does, or that is not known."""
+
     labels: str
     version: str
     is_self: bool
@@ -104,6 +107,7 @@ class MemberRow:
             class_=class_words(
                 text(source, "class"), texts(source.get("queues")), text(source, "availability")
             ),
+            closed=text(source, "availability").removeprefix("open"),
             labels=clean(" ".join(f"{key}={value}" for key, value in labels[:_LABELS_MAX])),
             version=text(source, "version"),
             is_self=source.get("self") is True,

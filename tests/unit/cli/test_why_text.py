@@ -210,3 +210,19 @@ def test_what_the_verdict_repeats_of_a_witness_is_told_once() -> None:
 def test_the_text_fits_a_terminal_of_80_columns() -> None:
     for one in (silent(), crashed()):
         assert max(map(len, as_text(one).splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("availability", "words"),
+    [
+        ("standby", "it stands by"),
+        ("unfit", "health check does not pass"),
+        ("draining", "it leaves"),
+    ],
+)
+def test_a_member_that_takes_nothing_says_so_as_long_as_it_lives(
+    availability: str, words: str
+) -> None:
+    assert words in as_text(told(availability=availability))
+    assert words not in as_text(told(availability=availability, state="left"))
+    assert words not in as_text(told(availability="open"))
