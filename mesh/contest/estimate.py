@@ -44,11 +44,11 @@ def own_fitness(
     weights: Weights = COMPARED,
     *,
     free_slots: int,
-    load_pct: int,
+    busy_pct: int,
 ) -> Fitness | None:
-    """Return how fit a member finds itself, with the slots and load (hundredths, 0 to 255) of now; None: as in `expected`."""
+    """Return how fit a member finds itself, with its slots and the use of its processors (hundredths, 0 to 255) of now; None: as in `expected`."""
     told = _as_told(meta, called)
-    circumstances = replace(told, free_slots=free_slots, cpu_pct=load_pct, age_s=0.0)
+    circumstances = replace(told, free_slots=free_slots, busy_pct=busy_pct, age_s=0.0)
     return fitness(wants, circumstances, weights)
 
 
@@ -78,7 +78,7 @@ def _as_told(meta: Metadata, called: Called) -> Circumstances:
     return Circumstances(
         meta=meta,
         free_slots=called.free_slots,
-        cpu_pct=called.load_pct,
+        busy_pct=called.busy_pct,
         lag_s=None if called.lag_ms is None else called.lag_ms / 1e3,
         history=called.history / HISTORY_MAX,
         rtt_s=None if called.rtt_us is None else called.rtt_us / 1e6,

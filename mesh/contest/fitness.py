@@ -113,7 +113,7 @@ DEFAULT_WEIGHTS: Final = Weights()
 
 _MOST: Final = {
     "free_slots": math.inf,
-    "cpu_pct": 255,
+    "busy_pct": 255,
     "lag_s": math.inf,
     "history": 1,
     "rtt_s": math.inf,
@@ -130,8 +130,8 @@ class Circumstances:
     free_slots: int | None = None
     """0 or more. More than it declares counts as all: the two are told by different ways."""
 
-    cpu_pct: int | None = None
-    """How busy its processors are, in hundredths of all of them: 0 to 255."""
+    busy_pct: int | None = None
+    """How busy the processors are that it may use, in hundredths, 0 to 255: their use now, no load average."""
 
     lag_s: float | None = None
     """How late its loop runs, smoothed, in seconds."""
@@ -222,7 +222,7 @@ def fitness(
 def _values(wants: Wants, known: Circumstances, zone: str) -> dict[str, float]:
     """Return all parts by their names in Weights, each from 0 to 1."""
     free = None if known.free_slots is None else min(1.0, known.free_slots / known.meta.slots)
-    idle = None if known.cpu_pct is None else max(0.0, 1 - known.cpu_pct / 100)
+    idle = None if known.busy_pct is None else max(0.0, 1 - known.busy_pct / 100)
     near = None if not (zone and known.zone) else known.zone == zone
     return {
         "free_slots": _or_prior(free),

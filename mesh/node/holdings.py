@@ -50,8 +50,8 @@ class Around(NamedTuple):
     address_of: Callable[[NodeId], Address | None]
     name_of: Callable[[NodeId], str]
     known_of: KnownOf
-    load_pct: Callable[[], int]
-    """How busy the host is, in hundredths of all its processors."""
+    busy_pct: Callable[[], int]
+    """How busy the processors are that the node may use, in hundredths."""
 
     lag_ms: Callable[[], int]
     """How late the node's loop runs, smoothed, in milliseconds."""
@@ -145,7 +145,7 @@ class Holdings:
         )
         self._tasks.name_of = self._around.name_of
         self._tasks.known_of = self._around.known_of
-        self._tasks.load_pct = self._around.load_pct
+        self._tasks.busy_pct = self._around.busy_pct
         self._tasks.lag_ms = self._around.lag_ms
 
     def next_timeout(self) -> float | None:

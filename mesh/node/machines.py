@@ -69,7 +69,6 @@ class Machines:
             is_name_given=config.is_name_given,
             remembered=config.remembered,
         )
-        self._busy_pct = 0
         self._lag_ms = 0
         self._live = LiveView()
         self._roll = Roll(self._swim.table, self._live)
@@ -81,7 +80,7 @@ class Machines:
                 address_of=self._address_of,
                 name_of=self._swim.rumours.name_of,
                 known_of=self._known_of,
-                load_pct=lambda: self._busy_pct,
+                busy_pct=lambda: self.identity.vitals.busy_pct,
                 lag_ms=lambda: self._lag_ms,
             ),
             seed=seed,

@@ -23,8 +23,8 @@ class Surroundings:
     known_of: KnownOf = staticmethod(unknown)
     """Returns what was measured of another member. Set before the first call."""
 
-    load_pct: Callable[[], int] = staticmethod(lambda: 0)
-    """Returns how busy this host is, in hundredths of all its processors. Set before the first call."""
+    busy_pct: Callable[[], int] = staticmethod(lambda: 0)
+    """Returns how busy the processors are that this node may use, in hundredths. Set before the first call."""
 
     lag_ms: Callable[[], int] = staticmethod(lambda: 0)
     """Returns how late this node's loop runs, smoothed, in milliseconds. Set before the first call."""
@@ -38,8 +38,8 @@ class Surroundings:
     def _known_of(self, node_id: NodeId) -> Known:
         return self.known_of(node_id)
 
-    def _load_pct(self) -> int:
-        return self.load_pct()
+    def _busy_pct(self) -> int:
+        return self.busy_pct()
 
     def _lag_ms(self) -> int:
         return self.lag_ms()

@@ -126,7 +126,7 @@ class Tasks(Surroundings):
             claiming=self._claiming,
             card=card,
             view=view,
-            load_pct=self._load_pct,
+            busy_pct=self._busy_pct,
             lag_ms=self._lag_ms,
             rng=rng,
         )

@@ -120,10 +120,14 @@ def is_proof(state: State, cause: Cause) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
-    """How busy a member is: free slots, and load as hundredths of all its processors (0 to 255)."""
+    """How busy a member is: what people are shown of it, and what members are compared by."""
 
     free_slots: int
-    load_pct: int
+    load_average_pct: int
+    """Who wanted to run on its host in the last minute, in hundredths of all processors, 0 to 255. For people."""
+
+    busy_pct: int
+    """How much of the processors that it may use is in use now, in hundredths, 0 to 255. For contests."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def score(
 
 
 WORSE = {
-    "cpu": {"load_pct": 90},
+    "cpu": {"busy_pct": 90},
     "distance": {"rtt_us": 90_000},
     "free_slots": {"free_slots": 1},
     "history": {"history": 8},
@@ -74,7 +74,7 @@ def test_what_is_not_known_of_it_counts_as_neither_good_nor_bad() -> None:
 def test_a_member_on_which_all_fails_is_less_fit_than_one_that_is_busy() -> None:
     """It is always idle: that is why it fails so many."""
     failing = replace(GOOD, history=8)
-    assert score(failing) < score(replace(GOOD, free_slots=2, load_pct=50))
+    assert score(failing) < score(replace(GOOD, free_slots=2, busy_pct=50))
 
 
 def test_what_is_old_says_little() -> None:
@@ -124,7 +124,7 @@ def test_one_reckons_of_itself_as_others_do(called: Called, told: Weighing) -> N
         WANTS,
         weights_of(told),
         free_slots=called.free_slots,
-        load_pct=called.load_pct,
+        busy_pct=called.busy_pct,
     )
     assert own is not None
     assert sent_score(own.score) / SCORE_MAX == score(called, told=told)

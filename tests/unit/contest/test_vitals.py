@@ -23,7 +23,7 @@ def said(
     """Let a teller look; return who is told of which slots and load. Each is promised the rest of its time."""
     told = [(to, one) for to, one in teller.step(now, (free, load, lag))]
     assert all(isinstance(one, VitalsTold) and one.seconds <= v.ASKED_S for _, one in told)
-    return [(to, (one.free_slots, one.load_pct)) for to, one in told]  # type: ignore[attr-defined]  # it is one
+    return [(to, (one.free_slots, one.busy_pct)) for to, one in told]  # type: ignore[attr-defined]  # it is one
 
 
 def asked(*listeners: NodeId, free: int = 2, load: int = 10) -> Teller:
