@@ -48,7 +48,9 @@ TELL_SLOTS_PAUSE_S: Final = 0.02
 """So are those of free slots: one more or less is a whole bucket of fitness, and who has none is called in vain."""
 
 REPEAT_S: Final = 1.0
+
 LISTENERS_MAX: Final = 64
+"""Voters that a member tells at once. One more goes by acks: to drop another would break the promise that it is told."""
 
 RIDE_PAUSE_S: Final = 1.0
 """So often vitals ride along with renewals to one voter, at most."""
@@ -95,18 +97,22 @@ class Teller:
         self._tell_at: float | None = None
         self._repeat_at: float | None = None
         self._told_at = float("-inf")
+        self.dropped = 0
+        """Questions that were turned away, with as many listeners as may be."""
 
     def __len__(self) -> int:
         return len(self._listeners)
 
     def handle(self, now: float, sender: NodeId, message: AskVitals) -> None:
-        """Take that a voter wants to be told, or no more; with too many that do, it is not."""
+        """Take that a voter wants to be told, or no more; with too many that do, it is not, and that is counted."""
         self._forget_old(now)
         if not message.seconds:
             self._listeners.pop(sender, None)
         elif sender in self._listeners or len(self._listeners) < LISTENERS_MAX:
             self._listeners[sender] = _Listener(now + message.seconds)
             self._tell_at = now
+        else:
+            self.dropped += 1
 
     def step(self, now: float, vitals: Vitals) -> list[Letter]:
         """Take this node's vitals as they are now; return what is to be told. O(listeners), O(1) without."""

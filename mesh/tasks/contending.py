@@ -68,9 +68,9 @@ class Contending:
         return len(self._bidder)
 
     @property
-    def dropped(self) -> int:
-        """Calls that were not heard, for want of room."""
-        return self._bidder.dropped
+    def counters(self) -> dict[str, int]:
+        """What was not heard, for want of room: calls, and voters that wanted to be told."""
+        return {"dropped_calls": self._bidder.dropped, "dropped_listeners": self._teller.dropped}
 
     def handle_message(
         self, now: float, sender: NodeId, message: Call | Bid | Settled | AskVitals

@@ -236,7 +236,7 @@ class Tasks(Surroundings):
             "counters": {
                 "dropped_output_bytes": self._output.dropped_bytes,
                 "unread_settings": self._book.unread,
-                "dropped_calls": self._contending.dropped,
+                **self._contending.counters,
             },
         }
 

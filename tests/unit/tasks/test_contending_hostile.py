@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mesh.contest.bidder import CALLS_OF_ONE_MAX
+from mesh.contest.vitals import LISTENERS_MAX
 from mesh.core.effects import StartProcess
 from mesh.core.ids import NodeId
 from mesh.queues.commands import SetQueue
@@ -106,6 +107,15 @@ def test_a_hundred_thousand_calls_of_one_member_are_bounded_and_counted() -> Non
     hear(crew, P, call_of(crew, P))
     crew.wait(WINDOW_S)
     assert len(crew.nodes[P].starts()) == 1, "the others' are heard"
+
+
+def test_voters_without_end_that_want_to_be_told_are_bounded_and_counted() -> None:
+    """None of those that were promised to be told is dropped for one more: its silence would mean that nothing changes."""
+    crew = crew_of(1)
+    for n in range(LISTENERS_MAX + 9):
+        hear(crew, P, AskVitals(120), sender=NodeId(1_000 + n))
+    counters = crew.nodes[P].tasks.view()["counters"]
+    assert counters["dropped_listeners"] == 9
 
 
 _task_ids = st.sampled_from(["t", "u", "x" * 128])
