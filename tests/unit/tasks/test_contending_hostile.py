@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mesh.contest.bidder import CALLS_OF_ONE_MAX
+from mesh.contest.caller import RINGS
 from mesh.contest.vitals import LISTENERS_MAX
 from mesh.core.effects import StartProcess
 from mesh.core.ids import NodeId
@@ -90,6 +93,25 @@ def test_what_a_liar_settles_delays_the_task_by_a_contest_and_no_longer() -> Non
     # Then one is asked alone: Q, which says nothing to that, or P; and who says nothing is passed over.
     crew.wait(2 * CONFIG.grant_s + 2 * (CONFIG.offer_timeout_s + 1.5 * CONFIG.offer_retry_s))
     assert len(crew.nodes[P].starts()) == 1
+
+
+def test_who_goes_on_saying_that_it_claims_holds_a_task_up_for_one_claim() -> None:
+    liars = [NodeId(100 + n) for n in range(RINGS[0])]
+    crew = Crew(dict.fromkeys(liars, 8) | {P: 8})
+    crew.give(A, lambda number: SetQueue(number, "default", Strategy.CONTEST))
+    crew.wait(1)
+    crew.loses = lambda to, _: to in liars
+    crew.nodes[P].tasks.busy_pct = lambda: 100  # so the least fit, and called last
+    for own, one in product((A, B, C), (*liars, P)):
+        hear(crew, own, VitalsTold(8, 100 if one == P else 0, 0, 120), sender=one)
+    crew.submit("t")
+    begun_at = crew.now
+    while not crew.nodes[P].starts():
+        assert crew.now < begun_at + CONFIG.claim_timeout_s + 1.0
+        for own, liar in product((A, B, C), liars):
+            hear(crew, own, OfferAnswer("t", 1, Decline.NONE, 0), sender=liar)
+        crew.wait(0.25)
+    assert crew.now > begun_at + CONFIG.claim_timeout_s, "it was waited for that once"
 
 
 def test_a_hundred_thousand_calls_of_one_member_are_bounded_and_counted() -> None:
