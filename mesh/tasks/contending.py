@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from mesh.contest.bidder import Bidder, Turn
+from mesh.contest.bidder import Bidder, BidTurn
 from mesh.contest.estimate import expected, own_fitness, sent_score, wants_of
 from mesh.contest.fitness import Fitness
 from mesh.contest.rank import estimate_rank, held
@@ -156,7 +156,7 @@ class Contending:
         )
         return []
 
-    def _bid(self, now: float, turn: Turn) -> list[Step]:
+    def _bid(self, now: float, turn: BidTurn) -> list[Step]:
         offer = turn.call.offer
         own = self._fitness(turn.call)
         steps = self._claiming.handle_message(now, turn.caller, offer)

@@ -59,7 +59,7 @@ DEDICATED: Final = "dedicated"
 EMERGENCY: Final = "emergency"
 """Classes of members that mean something to Mesh itself; any other is a word that tasks may ask for."""
 
-QUEUES_MAX: Final = 16
+DEDICATED_QUEUES_MAX: Final = 16
 QUEUE_CHARS_MAX: Final = 128
 """Of the queues that a dedicated member is for."""
 
@@ -174,7 +174,7 @@ metadata = s.keyword_struct(
     ("slots", s.uint(16)),
     ("offers", s.pairs(word, s.uint(48), LABELS_MAX)),
     ("version", s.printable(32)),
-    ("queues", s.many(s.printable(QUEUE_CHARS_MAX, empty=False), QUEUES_MAX)),
+    ("queues", s.many(s.printable(QUEUE_CHARS_MAX, empty=False), DEDICATED_QUEUES_MAX)),
     ("availability", enum_of(Availability)),
 )
 _card = s.keyword_struct(
