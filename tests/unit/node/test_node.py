@@ -245,7 +245,7 @@ def test_load_average_is_shown_and_the_use_of_the_processors_is_what_contests_co
     tell(hearer, 2, Ack(9, NodeId(0), 1, reply.vitals))
     known, shown = hearer._live.get(node_id(2)), hearer.view(NOW).members
     assert known is not None
-    assert known.busy_pct == 5 == teller._work._tasks.busy_pct()
+    assert known.busy_pct == 5 == teller._work._around.busy_pct()
     assert next(m["load"] for m in shown if m["name"] == "host-2") == 2.0
     assert teller.view(NOW).members[0]["load"] == 2.0
 
@@ -253,7 +253,7 @@ def test_load_average_is_shown_and_the_use_of_the_processors_is_what_contests_co
 def test_the_lag_of_the_loop_is_known_to_the_tasks() -> None:
     node = started()
     node.handle_command(NOW, SetLoad(55, lag_ms=12))
-    assert node._work._tasks.lag_ms() == 12
+    assert node._work._around.lag_ms() == 12
 
 
 def test_node_that_has_left_hears_nothing() -> None:

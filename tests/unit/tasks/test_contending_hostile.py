@@ -101,7 +101,7 @@ def test_who_goes_on_saying_that_it_claims_holds_a_task_up_for_one_claim() -> No
     crew.give(A, lambda number: SetQueue(number, "default", Strategy.CONTEST))
     crew.wait(1)
     crew.loses = lambda to, _: to in liars
-    crew.nodes[P].tasks.busy_pct = lambda: 100  # so the least fit, and called last
+    crew.nodes[P].busy_pct = 100  # so the least fit, and called last
     for own, one in product((A, B, C), (*liars, P)):
         hear(crew, own, VitalsTold(8, 100 if one == P else 0, 0, 120), sender=one)
     crew.submit("t")
