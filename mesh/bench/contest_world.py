@@ -22,8 +22,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from mesh.bench.contestant import BenchError
 from mesh.contest.estimate import sent_score
-from mesh.contest.fitness import Circumstances, fitness
-from mesh.contest.weighing import COMPARED
+from mesh.contest.fitness import DEFAULT_WEIGHTS, Circumstances, fitness
 from mesh.core.effects import StartProcess
 from mesh.core.rng import stream
 from mesh.node.commands import SetLoad
@@ -390,6 +389,6 @@ class ContestWorld:
                 history=1.0,
                 rtt_s=0.0 if host.index == caller else rtt_s,
             )
-            found = fitness(wants, own, COMPARED)
+            found = fitness(wants, own, DEFAULT_WEIGHTS)
             scores.append(None if found is None else sent_score(found.score) / SCORE_MAX)
         return tuple(scores)

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mesh.contest.fitness import Circumstances, Fitness, Weights, fitness
+from mesh.contest.fitness import DEFAULT_WEIGHTS, Circumstances, Fitness, Weights, fitness
 from mesh.contest.rank import bucket
-from mesh.contest.weighing import COMPARED
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import Wants
 from mesh.placement.rendezvous import hash64
@@ -27,7 +26,7 @@ from mesh.wire.task_messages import Offer
 
 
 def expected(
-    meta: Metadata, called: Called, wants: Wants, weights: Weights = COMPARED
+    meta: Metadata, called: Called, wants: Wants, weights: Weights = DEFAULT_WEIGHTS
 ) -> float | None:
     """Return the fitness of 0 to 1 that is expected of a member, as it would be sent; None: it cannot take this, or has no slot free.
 
@@ -41,7 +40,7 @@ def own_fitness(
     meta: Metadata,
     called: Called,
     wants: Wants,
-    weights: Weights = COMPARED,
+    weights: Weights = DEFAULT_WEIGHTS,
     *,
     free_slots: int,
     busy_pct: int,

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mesh.contest.estimate import expected, in_order, own_fitness, sent_score, wants_of
-from mesh.contest.fitness import HALF_LIFE_S, PRIOR, STEP
+from mesh.contest.fitness import DEFAULT_WEIGHTS, HALF_LIFE_S, PRIOR, STEP
 from mesh.contest.known import AGE_S_MAX, Known
 from mesh.contest.rank import BUCKETS, better, bucket, estimate_rank
-from mesh.contest.weighing import COMPARED, weights_of
+from mesh.contest.weighing import weights_of
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import Wants
@@ -53,7 +53,10 @@ WORSE = {
 def test_each_part_of_the_table_counts_as_much_as_it_weighs(name: str) -> None:
     worse = replace(GOOD, **WORSE[name])  # type: ignore[arg-type]  # of that part
     assert score(GOOD) == BEST > score(worse)
-    assert score(worse) >= BEST * (1 - getattr(COMPARED, name) / COMPARED.total) - 1 / SCORE_MAX
+    assert (
+        score(worse)
+        >= BEST * (1 - getattr(DEFAULT_WEIGHTS, name) / DEFAULT_WEIGHTS.total) - 1 / SCORE_MAX
+    )
     assert score(worse, told=((name, 1.0),)) < 0.5
     others = tuple((other, 1.0) for other in WEIGHED if other != name)
     assert score(worse, told=others) == BEST

@@ -24,10 +24,14 @@ from mesh.contest.fitness import (
 from mesh.contest.rank import bucket
 from mesh.errors import ConfigError, LocalProtocolError
 from mesh.placement.live_view import Wants
+from mesh.wire.contest_messages import WEIGHED
 from mesh.wire.records import Availability, Metadata
 
 ANY = Wants(key="k", queue="video")
 NAMES = [field.name for field in fields(Weights)]
+EVERY_PART = Weights(checkpoint=0.05, warm=0.05, zone=0.05)
+"""The default weights, and what weighs nothing by these."""
+
 NOT_NUMBERS = (math.nan, math.inf, -math.inf, -1)
 
 
@@ -43,7 +47,7 @@ def changed(member: Circumstances, parts: Mapping[str, object]) -> Circumstances
 def fit(
     circumstances: Circumstances,
     wants: Wants = ANY,
-    weights: Weights = Weights(),  # noqa: B008 - it is frozen
+    weights: Weights = EVERY_PART,
     *,
     zone: str = "",
 ) -> Fitness:
@@ -128,9 +132,12 @@ def test_the_parts_explain_the_score_before_age_and_class(
     assert fresh.score == pytest.approx(general(sum_of(fresh)))
 
 
-def test_every_part_is_weighed_once_and_by_default_they_weigh_1() -> None:
+def test_every_part_is_weighed_once_and_by_default_those_that_members_know_of_each_other() -> None:
     assert [part.name for part in fit(known()).parts] == NAMES
-    assert Weights().total == 1
+    assert EVERY_PART.total == pytest.approx(1)
+    by_default = fitness(ANY, known())
+    assert by_default is not None
+    assert {part.name for part in by_default.parts} == set(WEIGHED)
 
 
 def test_the_best_dedicated_member_scores_1_any_other_a_bucket_less_and_the_worst_nearly_0() -> (
@@ -145,7 +152,7 @@ def test_the_best_dedicated_member_scores_1_any_other_a_bucket_less_and_the_wors
     bad = known(
         free_slots=1, busy_pct=255, lag_s=1e6, history=0.0, zone="west", has_checkpoint=False, is_warm=False, rtt_s=1e6
     )  # fmt: skip
-    weights = Weights(match=0, free_slots=0)
+    weights = replace(EVERY_PART, match=0, free_slots=0)
     assert fit(bad, ANY, weights, zone="east").score == pytest.approx(0, abs=1e-4)
 
 

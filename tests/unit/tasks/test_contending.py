@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.contest.fitness import STEP
+from mesh.contest.fitness import DEFAULT_WEIGHTS, STEP
 from mesh.contest.rank import MARGIN
-from mesh.contest.weighing import COMPARED
 from mesh.wire.contest_messages import SCORE_MAX, WEIGHED, Bid, Settled, VitalsTold, Weighing
 from mesh.wire.register_messages import Accept, Prepare, Renew
 from mesh.wire.task_messages import Decline, OfferAnswer
@@ -28,7 +27,7 @@ from tests.unit.tasks.called import (
 )
 from tests.unit.tasks.crew import CONFIG, A, B, C, Crew
 
-CPU = COMPARED.cpu / COMPARED.total
+CPU = DEFAULT_WEIGHTS.cpu / DEFAULT_WEIGHTS.total
 """The share of idle processors in a fitness."""
 
 # What it declines.
