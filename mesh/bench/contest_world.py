@@ -22,8 +22,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from mesh.bench.contestant import BenchError
 from mesh.contest.estimate import sent_score
-from mesh.contest.fitness import Circumstances, fitness
-from mesh.contest.weighing import COMPARED
+from mesh.contest.fitness import DEFAULT_WEIGHTS, Circumstances, fitness
 from mesh.core.effects import StartProcess
 from mesh.core.rng import stream
 from mesh.node.commands import SetLoad
@@ -106,7 +105,7 @@ NETWORKS: Final[Mapping[str, Kind]] = {
 }
 """By the profile's name: a switch between them, and half a continent."""
 
-Vitals: TypeAlias = tuple[int, int, int]  # free slots, load in hundredths, lag in milliseconds
+Vitals: TypeAlias = tuple[int, int, int]  # free slots, use in hundredths, lag in milliseconds
 Scores: TypeAlias = tuple[float | None, ...]
 
 
@@ -321,7 +320,7 @@ class ContestWorld:
         for host in self.world.hosts:
             assert isinstance(host.node, Node)
             vitals = host.node.identity.vitals
-            found.append((vitals.free_slots, vitals.load_pct, self._lags[host.index]))
+            found.append((vitals.free_slots, vitals.busy_pct, self._lags[host.index]))
         return found
 
     def _view(self, host: Host) -> View:
@@ -381,15 +380,15 @@ class ContestWorld:
         """Return what each member would have made of itself, and of how far it is from the caller."""
         wants, scores = Wants(key=task_id), []
         rtt_s = 2 * (self._kind.delay_s + self._kind.jitter_s)
-        for host, (free_slots, load_pct, lag_ms) in zip(self.world.hosts, vitals, strict=True):
+        for host, (free_slots, busy_pct, lag_ms) in zip(self.world.hosts, vitals, strict=True):
             own = Circumstances(
                 meta=host.spec.meta,
                 free_slots=free_slots,
-                cpu_pct=load_pct,
+                busy_pct=busy_pct,
                 lag_s=lag_ms / 1e3,
                 history=1.0,
                 rtt_s=0.0 if host.index == caller else rtt_s,
             )
-            found = fitness(wants, own, COMPARED)
+            found = fitness(wants, own, DEFAULT_WEIGHTS)
             scores.append(None if found is None else sent_score(found.score) / SCORE_MAX)
         return tuple(scores)

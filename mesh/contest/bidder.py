@@ -55,7 +55,7 @@ class Standing(Enum):
     HAS_BID = "has bid"
 
 
-class Turn(NamedTuple):
+class BidTurn(NamedTuple):
     """That a member's time has come: it is to bid and claim now, if it still can."""
 
     caller: NodeId
@@ -201,13 +201,13 @@ class Bidder:
         for key in self._keys(task_id):
             self._leave(key)
 
-    def handle_timeout(self, now: float) -> list[Turn]:
+    def handle_timeout(self, now: float) -> list[BidTurn]:
         """Return the turns that have come. Whoever is given one makes its bid, or calls `end`."""
         turns = []
         for key in self._timers.take_due(now):
             part = self._parts[key]
             part.standing, part.suspended_by = Standing.HAS_BID, None
-            turns.append(Turn(part.caller, part.call))
+            turns.append(BidTurn(part.caller, part.call))
         return turns
 
     def next_deadline(self) -> float | None:

@@ -118,6 +118,9 @@ class Contest:
     called: set[NodeId] = field(default_factory=set)
     """Who was called in any: the word of others is none here."""
 
+    claiming: set[NodeId] = field(default_factory=set)
+    """Who has said that it claims: for that each is waited for once."""
+
     until: float = 0.0
     patience_s: float = 0.0
     """How long after a bid its grant is to be seen."""
@@ -229,14 +232,18 @@ class Caller:
     ) -> Step | None:
         """Take what a called member answers; once all of a round have declined, the next is called at once.
 
-        It claims (`NONE`): what becomes of that it will say, or the record, within `claim_s`. Somebody has the task
+        It claims (`NONE`): what becomes of that it will say, or the record, within `claim_s` of the first time. Somebody has the task
         (`TAKEN`): that is to be seen here too, in a moment. Any other: it does not bid.
         """
         contest = self._contests.get(key)
         if contest is None or sender not in contest.called:
             return None
         if decline is Decline.NONE:
-            self._wait(key, contest, now + claim_s)
+            if (
+                sender not in contest.claiming
+            ):  # else it could put off the next round for as long as it liked
+                contest.claiming.add(sender)
+                self._wait(key, contest, now + claim_s)
             return None
         if sender not in contest.open:
             return None

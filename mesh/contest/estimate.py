@@ -15,9 +15,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mesh.contest.fitness import Circumstances, Fitness, Weights, fitness
+from mesh.contest.fitness import DEFAULT_WEIGHTS, Circumstances, Fitness, Weights, fitness
 from mesh.contest.rank import bucket
-from mesh.contest.weighing import COMPARED
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import Wants
 from mesh.placement.rendezvous import hash64
@@ -27,7 +26,7 @@ from mesh.wire.task_messages import Offer
 
 
 def expected(
-    meta: Metadata, called: Called, wants: Wants, weights: Weights = COMPARED
+    meta: Metadata, called: Called, wants: Wants, weights: Weights = DEFAULT_WEIGHTS
 ) -> float | None:
     """Return the fitness of 0 to 1 that is expected of a member, as it would be sent; None: it cannot take this, or has no slot free.
 
@@ -41,14 +40,14 @@ def own_fitness(
     meta: Metadata,
     called: Called,
     wants: Wants,
-    weights: Weights = COMPARED,
+    weights: Weights = DEFAULT_WEIGHTS,
     *,
     free_slots: int,
-    load_pct: int,
+    busy_pct: int,
 ) -> Fitness | None:
-    """Return how fit a member finds itself, with the slots and load (hundredths, 0 to 255) of now; None: as in `expected`."""
+    """Return how fit a member finds itself, with its slots and the use of its processors (hundredths, 0 to 255) of now; None: as in `expected`."""
     told = _as_told(meta, called)
-    circumstances = replace(told, free_slots=free_slots, cpu_pct=load_pct, age_s=0.0)
+    circumstances = replace(told, free_slots=free_slots, busy_pct=busy_pct, age_s=0.0)
     return fitness(wants, circumstances, weights)
 
 
@@ -78,7 +77,7 @@ def _as_told(meta: Metadata, called: Called) -> Circumstances:
     return Circumstances(
         meta=meta,
         free_slots=called.free_slots,
-        cpu_pct=called.load_pct,
+        busy_pct=called.busy_pct,
         lag_s=None if called.lag_ms is None else called.lag_ms / 1e3,
         history=called.history / HISTORY_MAX,
         rtt_s=None if called.rtt_us is None else called.rtt_us / 1e6,

@@ -12,6 +12,9 @@
 A part that is not known counts 0.5 as well, neither good nor bad: else whoever keeps silent about its loop lag would
 win. Each part rises with what is good and never falls with it, and so does the score.
 
+Three parts weigh nothing by default, and cannot be set for a queue: checkpoint, warm and zone. Later features fill
+them (checkpoints, apps, inputs); until then no member can tell of them, and `weighing.UNKNOWN` says why of each.
+
 It is reckoned by a member of itself, to bid, and of the others called, to estimate its rank. It decides nothing: the
 voters do.
 
@@ -66,16 +69,16 @@ class Weights:
     match: float = 0.05
     """How much of what is special about it the task asks for: who offers a rare thing is kept for tasks that need it."""
 
-    checkpoint: float = 0.05
+    checkpoint: float = 0.0
     """It holds the task's checkpoint, so that nothing is fetched."""
 
-    warm: float = 0.05
+    warm: float = 0.0
     """The task's app is loaded. More, if apps take long to start."""
 
     distance: float = 0.05
     """The round trip to the voters is short: claims and renewals are."""
 
-    zone: float = 0.05
+    zone: float = 0.0
     """It is in the zone that the task is for. More, if inputs are large."""
 
     def __post_init__(self) -> None:
@@ -96,7 +99,7 @@ class Weights:
 
     @property
     def total(self) -> float:
-        """The sum of all weights; 1 by default."""
+        """The sum of all weights, above 0."""
         return math.fsum(weight for _, weight in self._all())
 
     def shares(self) -> list[tuple[str, float]]:
@@ -110,10 +113,11 @@ class Weights:
 
 
 DEFAULT_WEIGHTS: Final = Weights()
+"""By these members are compared, unless a queue's own weights are set."""
 
 _MOST: Final = {
     "free_slots": math.inf,
-    "cpu_pct": 255,
+    "busy_pct": 255,
     "lag_s": math.inf,
     "history": 1,
     "rtt_s": math.inf,
@@ -130,8 +134,8 @@ class Circumstances:
     free_slots: int | None = None
     """0 or more. More than it declares counts as all: the two are told by different ways."""
 
-    cpu_pct: int | None = None
-    """How busy its processors are, in hundredths of all of them: 0 to 255."""
+    busy_pct: int | None = None
+    """How busy the processors are that it may use, in hundredths, 0 to 255: their use now, no load average."""
 
     lag_s: float | None = None
     """How late its loop runs, smoothed, in seconds."""
@@ -222,7 +226,7 @@ def fitness(
 def _values(wants: Wants, known: Circumstances, zone: str) -> dict[str, float]:
     """Return all parts by their names in Weights, each from 0 to 1."""
     free = None if known.free_slots is None else min(1.0, known.free_slots / known.meta.slots)
-    idle = None if known.cpu_pct is None else max(0.0, 1 - known.cpu_pct / 100)
+    idle = None if known.busy_pct is None else max(0.0, 1 - known.busy_pct / 100)
     near = None if not (zone and known.zone) else known.zone == zone
     return {
         "free_slots": _or_prior(free),

@@ -36,19 +36,21 @@ ASK_PAUSE_S: Final = 0.05
 """A large mesh is asked in parts."""
 
 TOLD_STEP_PCT: Final = 4
-"""A load that has moved by less, in hundredths of all processors, is no change."""
+"""Processors whose use has moved by less, in hundredths, are no news."""
 
 TOLD_STEP_MS: Final = 10
 """A lag that has moved by less, in milliseconds, or by less than half of what it is or was, is none either."""
 
 TELL_PAUSE_S: Final = 0.25
-"""Changes of load and lag within such a time are told together."""
+"""Changes of use and lag within such a time are told together."""
 
 TELL_SLOTS_PAUSE_S: Final = 0.02
 """So are those of free slots: one more or less is a whole bucket of fitness, and who has none is called in vain."""
 
 REPEAT_S: Final = 1.0
+
 LISTENERS_MAX: Final = 64
+"""Voters that a member tells at once. One more goes by acks: to drop another would break the promise that it is told."""
 
 RIDE_PAUSE_S: Final = 1.0
 """So often vitals ride along with renewals to one voter, at most."""
@@ -57,14 +59,14 @@ TOLD_MAX: Final = 16_384
 """Members whose vitals a voter keeps; of more, whoever was heard longest ago is forgotten."""
 
 Vitals: TypeAlias = tuple[int, int, int]
-"""Free slots, load (hundredths of all processors) and lag (milliseconds), as `VitalsTold` has them."""
+"""Free slots, use of the processors (hundredths) and lag (milliseconds), as `VitalsTold` has them."""
 
 
 class Told(NamedTuple):
     """What a member said of itself last, and how long its first answer took, in seconds, by the listener's clock."""
 
     free_slots: int
-    load_pct: int
+    busy_pct: int
     lag_ms: int
     rtt_s: float | None
     """None: no answer came soon enough to be the first word on a question."""
@@ -95,18 +97,22 @@ class Teller:
         self._tell_at: float | None = None
         self._repeat_at: float | None = None
         self._told_at = float("-inf")
+        self.dropped = 0
+        """Questions that were turned away, with as many listeners as may be."""
 
     def __len__(self) -> int:
         return len(self._listeners)
 
     def handle(self, now: float, sender: NodeId, message: AskVitals) -> None:
-        """Take that a voter wants to be told, or no more; with too many that do, it is not."""
+        """Take that a voter wants to be told, or no more; with too many that do, it is not, and that is counted."""
         self._forget_old(now)
         if not message.seconds:
             self._listeners.pop(sender, None)
         elif sender in self._listeners or len(self._listeners) < LISTENERS_MAX:
             self._listeners[sender] = _Listener(now + message.seconds)
             self._tell_at = now
+        else:
+            self.dropped += 1
 
     def step(self, now: float, vitals: Vitals) -> list[Letter]:
         """Take this node's vitals as they are now; return what is to be told. O(listeners), O(1) without."""
@@ -210,7 +216,7 @@ class Listener:
             rtt_s = now - asked_at if now < asked_at + TELL_PAUSE_S else None
         until = max(until, now + message.seconds)
         self._told[sender] = Told(
-            message.free_slots, message.load_pct, message.lag_ms, rtt_s, until
+            message.free_slots, message.busy_pct, message.lag_ms, rtt_s, until
         )
         if len(self._told) > TOLD_MAX:
             self.forget(next(iter(self._told)))

@@ -10,11 +10,11 @@ Source: our own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Final
 
-from mesh.contest.fitness import Weights
+from mesh.contest.fitness import DEFAULT_WEIGHTS, Weights
 from mesh.errors import ConfigError
 from mesh.wire.contest_messages import WEIGHED, Weighing
 
@@ -23,17 +23,14 @@ UNKNOWN: Final[Mapping[str, str]] = {
     "warm": "members load no apps ahead yet",
     "zone": "tasks do not say yet where their inputs are; ask for a label of the member instead",
 }
-"""The parts that are not weighed, and why."""
-
-COMPARED: Final = Weights(checkpoint=0, warm=0, zone=0)
-"""What members know of each other, and so are compared by, unless a queue's own weights are set."""
+"""The parts that are not weighed, and why: what knows of one of them takes it out of here and into `WEIGHED`."""
 
 KNOWN_SETS_MAX: Final = 256
 
 
 def weighing(weights: Weights) -> Weighing:
     """Return weights as they are sent and kept; the default ones are none at all."""
-    if weights == COMPARED:
+    if weights == DEFAULT_WEIGHTS:
         return ()
     found = {name: float(getattr(weights, name)) for name in WEIGHED}
     return tuple((name, weight) for name, weight in found.items() if weight > 0)
@@ -43,7 +40,7 @@ def weighing(weights: Weights) -> Weighing:
 def weights_of(told: Weighing) -> Weights:
     """Return the weights that were sent or kept. O(parts), O(1) for those that were seen of late."""
     if not told:
-        return COMPARED
+        return DEFAULT_WEIGHTS
     return Weights(**{field.name: 0.0 for field in fields(Weights)} | dict(told))
 
 
@@ -62,13 +59,10 @@ def read(given: Mapping[str, float]) -> Weighing:
             raise ConfigError(
                 f"contest weight: a part of a fitness is one of {', '.join(WEIGHED)}; found {name[:40]!r}"
             )
-    return weighing(Weights(**{name: getattr(COMPARED, name) for name in _ALL} | dict(given)))
+    return weighing(replace(DEFAULT_WEIGHTS, **given))
 
 
 def shown(told: Weighing) -> dict[str, float]:
     """Return what each part weighs, those too that count for nothing."""
     weights = weights_of(told)
     return {name: getattr(weights, name) for name in WEIGHED}
-
-
-_ALL: Final = tuple(field.name for field in fields(Weights))

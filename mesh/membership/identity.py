@@ -36,7 +36,7 @@ class Identity:
         self.card = decode_card(self.card_bytes)  # as others read it: an address has one spelling
         self.mesh_id = mesh_id
         self.has_founded = False  # that mesh, in this session
-        self.vitals = Vitals(free_slots=card.meta.slots, load_pct=0)
+        self.vitals = Vitals(free_slots=card.meta.slots, load_average_pct=0, busy_pct=0)
 
     @property
     def node_id(self) -> NodeId:

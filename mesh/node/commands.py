@@ -38,13 +38,15 @@ class Why:
 
 @dataclass(frozen=True, slots=True)
 class SetLoad:
-    """The host's load: hundredths of all its processors, 0 to 255. Not answered.
+    """The host's load. Not answered.
 
-    `busy_pct`: how much of the processors that this node may use is in use, 0 to 100; None: not known, as busy as the load.
+    `load_average_pct`: who wanted to run in the last minute, in hundredths of all its processors, 0 to 255.
+    `busy_pct`: how much of the processors that this node may use is in use now, 0 to 100; None: not known, as busy as
+    the load average.
     `lag_ms`: how late the node's loop runs, smoothed, in milliseconds.
     """
 
-    load_pct: int
+    load_average_pct: int
     busy_pct: int | None = None
     lag_ms: int = 0
 

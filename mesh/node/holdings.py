@@ -8,15 +8,13 @@ What happens to them is `mesh.node.work`'s.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from mesh.contest.known import KnownOf
 from mesh.core.address import Address
 from mesh.core.ids import NodeId
 from mesh.core.rng import stream
 from mesh.core.stored import Kept
 from mesh.node.config import NodeConfig
-from mesh.placement.live_view import LiveView
 from mesh.registers import outbox
 from mesh.registers.asker import SET_ASIDE
 from mesh.registers.desk import Desk
@@ -28,8 +26,8 @@ from mesh.tasks.config import TasksConfig
 from mesh.tasks.contests_view import contests_view
 from mesh.tasks.quorum import away, parting, standstill
 from mesh.tasks.retention import TaskKeeping, expiring
+from mesh.tasks.surroundings import Surroundings
 from mesh.tasks.tasks import Tasks
-from mesh.wire.records import Card
 
 DOMAIN: Final = 0
 """Of all ballots of a mesh that keeps its registers itself."""
@@ -44,19 +42,6 @@ MUTED: Final = "muted"
 SHOWN_MAX: Final = 500
 
 
-class Around(NamedTuple):
-    """What the node around them knows: of any member that is known at all, and of its host."""
-
-    address_of: Callable[[NodeId], Address | None]
-    name_of: Callable[[NodeId], str]
-    known_of: KnownOf
-    load_pct: Callable[[], int]
-    """How busy the host is, in hundredths of all its processors."""
-
-    lag_ms: Callable[[], int]
-    """How late the node's loop runs, smoothed, in milliseconds."""
-
-
 class Holdings:
     """The machines of one session, and what is seen of them."""
 
@@ -64,9 +49,8 @@ class Holdings:
         self,
         config: NodeConfig,
         *,
-        card: Callable[[], Card],
-        view: LiveView,
-        around: Around,
+        around: Surroundings,
+        address_of: Callable[[NodeId], Address | None],
         seed: int,
         kept: Kept,
     ) -> None:
@@ -80,9 +64,10 @@ class Holdings:
         """What the store lacks for more; None: nothing. Then requests that would have to be stored are dropped."""
 
         self._config = config
-        self._card = card
-        self._view = view
+        self._card = around.card
+        self._view = around.view
         self._around = around
+        self._address_of = address_of
         self._seed = seed
         self._records = dict(map(from_stored, kept.records))
         self._numbers = dict(kept.numbers)
@@ -135,18 +120,13 @@ class Holdings:
         self._roster = self._desk.roster
         self._tasks = Tasks(
             desk=self._desk,
-            card=self._card,
-            view=self._view,
+            around=self._around,
             rng=stream(self._seed, "tasks"),
             unix_offset_s=config.unix_offset_s,
             config=TasksConfig(),
             claim_for_s=config.leases.doubt_s,
             now=now,
         )
-        self._tasks.name_of = self._around.name_of
-        self._tasks.known_of = self._around.known_of
-        self._tasks.load_pct = self._around.load_pct
-        self._tasks.lag_ms = self._around.lag_ms
 
     def next_timeout(self) -> float | None:
         """Return when `handle_timeout` has something to do, or None."""

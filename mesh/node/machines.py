@@ -21,7 +21,6 @@ from mesh.node.budget import Budget
 from mesh.node.config import NodeConfig
 from mesh.node.departure import Departure
 from mesh.node.exchanges import Exchanges
-from mesh.node.holdings import Around
 from mesh.node.mail import Mail
 from mesh.node.obituary import Obituary
 from mesh.node.roll import Roll
@@ -31,6 +30,7 @@ from mesh.node.work import Work
 from mesh.placement.demand import Demand, demand_of
 from mesh.placement.live_view import LiveView
 from mesh.tasks.config import TasksConfig
+from mesh.tasks.surroundings import Surroundings
 from mesh.wire.records import Card
 
 FRESH_S: Final = 10.0
@@ -69,19 +69,18 @@ class Machines:
             is_name_given=config.is_name_given,
             remembered=config.remembered,
         )
-        self._busy_pct = 0
         self._lag_ms = 0
         self._live = LiveView()
         self._roll = Roll(self._swim.table, self._live)
         self._work = Work(
             config,
-            card=lambda: self.identity.card,
-            view=self._live,
-            around=Around(
-                address_of=self._address_of,
+            address_of=self._address_of,
+            around=Surroundings(
+                card=lambda: self.identity.card,
+                view=self._live,
                 name_of=self._swim.rumours.name_of,
                 known_of=self._known_of,
-                load_pct=lambda: self._busy_pct,
+                busy_pct=lambda: self.identity.vitals.busy_pct,
                 lag_ms=lambda: self._lag_ms,
             ),
             seed=seed,

@@ -39,7 +39,6 @@ from mesh.wire.packet import (
     encode_message,
 )
 from mesh.wire.parcel_messages import Taken
-from mesh.wire.records import Vitals
 from mesh.wire.swim_messages import Lifeline, Refused
 
 
@@ -120,8 +119,11 @@ class Node(Machines):
         if self._is_stopped:
             return []
         if isinstance(command, SetLoad):
-            self.identity.vitals = Vitals(self.identity.vitals.free_slots, command.load_pct)
-            self._busy_pct = command.load_pct if command.busy_pct is None else command.busy_pct
+            average_pct, busy_pct = command.load_average_pct, command.busy_pct
+            busy_pct = average_pct if busy_pct is None else busy_pct
+            self.identity.vitals = replace(
+                self.identity.vitals, load_average_pct=average_pct, busy_pct=busy_pct
+            )
             self._lag_ms = command.lag_ms
             # Whoever wants to hear of it is told at once: to them silence means that nothing has changed.
             if not self._work.is_listened_to:
@@ -234,7 +236,7 @@ class Node(Machines):
         outputs += self._obituary.step(now)
         outputs += self._standstill.step(now, self._why_standing())
         free_slots = 0 if self._departure.is_under_way else self._work.free_slots
-        self.identity.vitals = Vitals(free_slots, self.identity.vitals.load_pct)
+        self.identity.vitals = replace(self.identity.vitals, free_slots=free_slots)
         self._roll.refresh_self(self.identity, free_slots)
         return self._effects(now, outputs)
 

@@ -55,9 +55,9 @@ class Roll:
             entry, member = self._live.get(node_id), self._table.get(node_id)
             if entry is None or member is None or member.vitals is None:
                 continue
-            free_slots, load_pct = member.vitals.free_slots, member.vitals.load_pct
-            if (entry.free_slots, entry.load_pct) != (free_slots, load_pct):
-                self._live.put(replace(entry, free_slots=free_slots, load_pct=load_pct))
+            free_slots, busy_pct = member.vitals.free_slots, member.vitals.busy_pct
+            if (entry.free_slots, entry.busy_pct) != (free_slots, busy_pct):
+                self._live.put(replace(entry, free_slots=free_slots, busy_pct=busy_pct))
                 if free_slots > entry.free_slots:
                     freed.append(node_id)
         return freed
@@ -82,9 +82,9 @@ class Roll:
 
 def _live(member: Member, before: LiveMember | None = None) -> LiveMember:
     """Return a member's entry. Of this node the table keeps no vitals: they are those `before`."""
-    vitals = member.vitals or Vitals(member.card.meta.slots, 0)
+    vitals = member.vitals or Vitals(member.card.meta.slots, 0, 0)
     if member.vitals is None and before is not None and before.boot == member.boot:
-        vitals = Vitals(before.free_slots, before.load_pct)
+        vitals = Vitals(before.free_slots, 0, before.busy_pct)
     return LiveMember(
         node_id=member.node_id,
         boot=member.boot,
@@ -92,7 +92,7 @@ def _live(member: Member, before: LiveMember | None = None) -> LiveMember:
         address=member.address,
         meta=member.card.meta,
         free_slots=vitals.free_slots,
-        load_pct=vitals.load_pct,
+        busy_pct=vitals.busy_pct,
     )
 
 

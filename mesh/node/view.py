@@ -84,7 +84,7 @@ def build_view(
         "lifelines": {"kept": swim.lines.own.kept, "of_others": swim.lines.evidence.held},
         "since": started_at + offset_s,
     }
-    own_vitals = (work.used, swim.identity.vitals.load_pct)
+    own_vitals = (work.used, swim.identity.vitals.load_average_pct)
     known = [member for member in swim.table if member.state is not State.FORGOTTEN]
     if swim.table.get(card.node_id) is None:  # seeking: it knows of nobody but itself
         alone = Member(card, b"", card.boot, card.incarnation, State.ALIVE, Cause.NONE, started_at)
@@ -115,7 +115,7 @@ def _member(
         used, load = own_vitals[0], own_vitals[1] / 100
     elif member.vitals is not None:
         used = max(0, meta.slots - member.vitals.free_slots)
-        load = member.vitals.load_pct / 100
+        load = member.vitals.load_average_pct / 100
     return {
         "name": name,
         "node_id": format_id(member.node_id),

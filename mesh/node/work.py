@@ -208,7 +208,7 @@ class Work(Holdings):
         return outputs
 
     def _send(self, to: NodeId, messages: list[object]) -> list[Outgoing]:
-        address = self._around.address_of(to)
+        address = self._address_of(to)
         if address is None:
             self._count("unaddressed", len(messages))
             return []

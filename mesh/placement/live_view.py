@@ -24,7 +24,7 @@ class LiveMember:
     address: Address
     meta: Metadata
     free_slots: int
-    load_pct: int = 0  # hundredths of all its processors
+    busy_pct: int = 0  # hundredths of the processors that it may use, now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

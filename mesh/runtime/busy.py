@@ -67,6 +67,6 @@ class Processors:
         return (total - idle, total) if total else None
 
 
-def load_pct() -> int:
-    """Return the host's load of the last minute, as hundredths of all its processors, 0 to 255."""
+def load_average_pct() -> int:
+    """Return the host's load average of the last minute, as hundredths of all its processors, 0 to 255."""
     return min(255, round(os.getloadavg()[0] / PROCESSORS * 100))

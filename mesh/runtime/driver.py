@@ -32,7 +32,7 @@ from mesh.core.process import ProcessEvent
 from mesh.errors import CommandRefused, DataDirectoryError, LocalProtocolError, TransportError
 from mesh.node.commands import Command, SetLoad, TakeAddress
 from mesh.node.face import NodeFace
-from mesh.runtime.busy import Processors, load_pct
+from mesh.runtime.busy import Processors, load_average_pct
 from mesh.runtime.clock import Clock
 from mesh.runtime.lateness import Lateness
 from mesh.runtime.store.faults import StoreError
@@ -289,7 +289,9 @@ class Driver:
         if now - self._load_at >= LOAD_INTERVAL_S:
             self._load_at = now
             busy_pct, lag_ms = self._processors.busy_pct(now), self.lateness.smoothed_ms
-            self._apply(self._node.handle_command(now, SetLoad(load_pct(), busy_pct, lag_ms)))
+            self._apply(
+                self._node.handle_command(now, SetLoad(load_average_pct(), busy_pct, lag_ms))
+            )
             address = None if self._hands is None else self._hands.look()
             if address is not None:
                 self._apply(self._node.handle_command(now, TakeAddress(address)))

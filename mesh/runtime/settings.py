@@ -22,9 +22,9 @@ from mesh.runtime.reach import Reach
 from mesh.version import __version__
 from mesh.wire.records import (
     DEDICATED,
+    DEDICATED_QUEUES_MAX,
     EMERGENCY,
     GENERAL,
-    QUEUES_MAX,
     Availability,
     Card,
     Metadata,
@@ -187,8 +187,10 @@ class AgentSettings:
                 f"--queue is for a node that takes the tasks of some queues alone, found class {self.node_class}; "
                 "add --class dedicated, or leave --queue away"
             )
-        if len(set(self.queues)) > QUEUES_MAX:
-            raise ConfigError(f"at most {QUEUES_MAX} queues are expected, found {len(self.queues)}")
+        if len(set(self.queues)) > DEDICATED_QUEUES_MAX:
+            raise ConfigError(
+                f"at most {DEDICATED_QUEUES_MAX} queues are expected, found {len(self.queues)}"
+            )
         for queue in self.queues:
             check_name(queue)
 

@@ -176,14 +176,14 @@ class Calling:
         """
         node_id = member.node_id
         known, told = self._known_of(node_id), self.listener.told(node_id)
-        load_pct, lag_ms, age_s = member.load_pct, None, known.age_s(now)
+        busy_pct, lag_ms, age_s = member.busy_pct, None, known.age_s(now)
         if told is not None and told.age_s(now) <= age_s:
-            load_pct, lag_ms, age_s = told.load_pct, told.lag_ms, told.age_s(now)
+            busy_pct, lag_ms, age_s = told.busy_pct, told.lag_ms, told.age_s(now)
         rtt_s = known.rtt_s if known.rtt_s is not None or told is None else told.rtt_s
         return Called(
             node_id=node_id,
             free_slots=min(member.free_slots, 0xFFFF),
-            load_pct=min(load_pct, 0xFF),
+            busy_pct=min(busy_pct, 0xFF),
             age_ds=round(10 * age_s),
             lag_ms=lag_ms,
             history=round(HISTORY_MAX * self.histories.share(now, queue, node_id)),
@@ -198,7 +198,7 @@ class Calling:
         # Who is not measured yet may be as far as anybody that was of late.
         far_s = self._far_s if len(rtts) < len(first) else max(rtts, default=0.0)
         delay = delay_s(far_s)
-        load = sum(one.load_pct for one in first) / (100 * max(1, len(first)))
+        load = sum(one.busy_pct for one in first) / (100 * max(1, len(first)))
         least_s, grant_s = base_s(delay, load), self.caller.grant_s
         # What a window spares is claims in vain: it is not widened beyond what one of them takes.
         widest_s = self._window_s_max if grant_s is None else max(least_s, grant_s)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from mesh.contest.bidder import Bidder, Turn
+from mesh.contest.bidder import Bidder, BidTurn
 from mesh.contest.estimate import expected, own_fitness, sent_score, wants_of
 from mesh.contest.fitness import Fitness
 from mesh.contest.rank import estimate_rank, held
@@ -48,15 +48,15 @@ class Contending:
         claiming: Claiming,
         card: Callable[[], Card],
         view: LiveView,
-        load_pct: Callable[[], int],
+        busy_pct: Callable[[], int],
         lag_ms: Callable[[], int],
         rng: random.Random,
     ) -> None:
-        """`load_pct` tells how busy this host is, in hundredths of all its processors; `lag_ms` how late its loop runs."""
+        """`busy_pct` tells how busy the processors are that this node may use, in hundredths; `lag_ms` how late its loop runs."""
         self._claiming = claiming
         self._card = card
         self._view = view
-        self._load_pct = load_pct
+        self._busy_pct = busy_pct
         self._lag_ms = lag_ms
         self._rng = rng
         self._bidder = Bidder()
@@ -68,9 +68,9 @@ class Contending:
         return len(self._bidder)
 
     @property
-    def dropped(self) -> int:
-        """Calls that were not heard, for want of room."""
-        return self._bidder.dropped
+    def counters(self) -> dict[str, int]:
+        """What was not heard, for want of room: calls, and voters that wanted to be told."""
+        return {"dropped_calls": self._bidder.dropped, "dropped_listeners": self._teller.dropped}
 
     def handle_message(
         self, now: float, sender: NodeId, message: Call | Bid | Settled | AskVitals
@@ -156,7 +156,7 @@ class Contending:
         )
         return []
 
-    def _bid(self, now: float, turn: Turn) -> list[Step]:
+    def _bid(self, now: float, turn: BidTurn) -> list[Step]:
         offer = turn.call.offer
         own = self._fitness(turn.call)
         steps = self._claiming.handle_message(now, turn.caller, offer)
@@ -178,21 +178,21 @@ class Contending:
         return self._bidder.rivals(task_id, self._card().node_id)
 
     def _vitals(self) -> Vitals:
-        free, load_pct = self._claiming.free_slots, min(self._load_pct(), 255)
-        return min(free, 0xFFFF), load_pct, min(self._lag_ms(), LAG_MS_MAX)
+        free, busy_pct = self._claiming.free_slots, min(self._busy_pct(), 255)
+        return min(free, 0xFFFF), busy_pct, min(self._lag_ms(), LAG_MS_MAX)
 
     def _fitness(self, call: Call) -> Fitness | None:
         """Return how fit this node is just now; what its caller knows of it counts as for the others."""
         card = self._card()
         told = next((one for one in call.called if one.node_id == card.node_id), None)
-        free, load_pct, _ = self._vitals()
+        free, busy_pct, _ = self._vitals()
         return own_fitness(
             card.meta,
-            told or Called(card.node_id, free, load_pct, 0),
+            told or Called(card.node_id, free, busy_pct, 0),
             wants_of(call.offer),
             weights_of(call.weights),
             free_slots=free,
-            load_pct=load_pct,
+            busy_pct=busy_pct,
         )
 
     def _placed(self, call: Call) -> dict[NodeId, float]:

@@ -15,13 +15,11 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable
 from typing import Any, Final
 
 from mesh.core.ids import NodeId
 from mesh.core.process import ProcessEvent
 from mesh.errors import LocalProtocolError
-from mesh.placement.live_view import LiveView
 from mesh.queues.book import BOOK, QueueBook
 from mesh.registers.asker import Done
 from mesh.registers.desk import Desk
@@ -53,7 +51,6 @@ from mesh.wire.contest_messages import (
     Settled,
     VitalsTold,
 )
-from mesh.wire.records import Card
 from mesh.wire.register_messages import Renewed
 from mesh.wire.roster_messages import Roster
 from mesh.wire.task_messages import (
@@ -73,7 +70,7 @@ LATEST: Final = TIME_MAX - DURATION_S_MAX
 """The time of day of a session that begins later, by its host's clock: its own and its tasks' times still fit."""
 
 
-class Tasks(Surroundings):
+class Tasks:
     """The tasks of one session of a node."""
 
     MESSAGES: Final = frozenset(
@@ -94,22 +91,23 @@ class Tasks(Surroundings):
         self,
         *,
         desk: Desk,
-        card: Callable[[], Card],
-        view: LiveView,
+        around: Surroundings,
         rng: random.Random,
         unix_offset_s: float,
         config: TasksConfig,
         claim_for_s: float,
         now: float,
     ) -> None:
-        """Begin a session with what the desk's voter holds; `card` gives the same boot always; `claim_for_s`: see `Claiming`."""
-        super().__init__(card().node_id, view)
+        """Begin a session with what the desk's voter holds; `claim_for_s`: see `Claiming`."""
+        card, view = around.card, around.view
+        self._own_id = card().node_id
+        self._view = view
         # A host may believe to be before 1970, or in the year 9892; no record could hold that.
         unix_offset_s = min(max(unix_offset_s, -now), LATEST - now)
         self._desk = desk
         self._book = QueueBook(desk, rng)
         weighing_of = self._book.weighing_of
-        self.calling = Calling(view, self._known_of, config, unix_offset_s, weighing_of)
+        self.calling = Calling(view, around.known_of, config, unix_offset_s, weighing_of)
         """The contests that this node holds, for whoever looks at them."""
         self._steward = self._new_steward(rng, unix_offset_s, config)
         self._output = HeldOutput(self._is_member, config)
@@ -126,11 +124,11 @@ class Tasks(Surroundings):
             claiming=self._claiming,
             card=card,
             view=view,
-            load_pct=self._load_pct,
-            lag_ms=self._lag_ms,
+            busy_pct=around.busy_pct,
+            lag_ms=around.lag_ms,
             rng=rng,
         )
-        means = self._means(card, rng, unix_offset_s)
+        means = self._means(around, rng, unix_offset_s)
         kept = in_order_of_making(desk.voter)
         self._asking = Asking(means, kept)
         self._following = Following(means, config)
@@ -236,7 +234,7 @@ class Tasks(Surroundings):
             "counters": {
                 "dropped_output_bytes": self._output.dropped_bytes,
                 "unread_settings": self._book.unread,
-                "dropped_calls": self._contending.dropped,
+                **self._contending.counters,
             },
         }
 
@@ -364,16 +362,19 @@ class Tasks(Surroundings):
             strategy_of=self._book.strategy_of,
         )
 
-    def _means(self, card: Callable[[], Card], rng: random.Random, unix_offset_s: float) -> Means:
+    def _is_member(self, node_id: NodeId) -> bool:
+        return node_id == self._own_id or self._view.get(node_id) is not None
+
+    def _means(self, around: Surroundings, rng: random.Random, unix_offset_s: float) -> Means:
         """Return what its clients' questions have at their disposal."""
         steward = self._steward
         return Means(
             registers=self._desk,
-            card=card,
-            view=self._view,
+            card=around.card,
+            view=around.view,
             rng=rng,
             unix_offset_s=unix_offset_s,
-            name_of=self._name_of,
+            name_of=around.name_of,
             waits_for=steward.waits_for,
             loss=steward.loss,
             is_frozen=self._claiming.is_frozen,

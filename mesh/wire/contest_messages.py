@@ -53,12 +53,12 @@ WINDOW_US_MAX: Final = 60_000_000
 class Called:
     """One of those called, as the caller knows it. All who are called compare each other, and themselves, by this.
 
-    `load_pct`: hundredths of all its processors; `age_ds`: how old slots and load are, in tenths of a second.
+    `busy_pct`: use of the processors that it may use, in hundredths; `age_ds`: how old that and its slots are, in tenths of a second.
     """
 
     node_id: NodeId
     free_slots: int
-    load_pct: int
+    busy_pct: int
     age_ds: int
     lag_ms: int | None = None
     """How late its loop runs, smoothed, up to LAG_MS_MAX; None: it has not told."""
@@ -114,13 +114,13 @@ class AskVitals:
 
 @dataclass(frozen=True, slots=True)
 class VitalsTold:
-    """'So many of my slots are free, so busy is my host (in hundredths of its processors), and so late my loop' (up to LAG_MS_MAX).
+    """'So many of my slots are free, so busy are my processors (in hundredths), and so late my loop' (up to LAG_MS_MAX).
 
     For `seconds` more it tells what changes, as it was asked to; 0: it was not, or its time is nearly over.
     """
 
     free_slots: int
-    load_pct: int
+    busy_pct: int
     lag_ms: int = 0
     seconds: int = 0
 
@@ -193,7 +193,7 @@ def _some_called() -> s.Field:
         Called,
         ("node_id", s.nonzero(64)),
         ("free_slots", s.uint(16)),
-        ("load_pct", s.uint(8)),
+        ("busy_pct", s.uint(8)),
         ("age_ds", s.uint(16)),
         ("lag_ms", s.optional(s.uint(8))),
         ("history", s.uint(8)),
@@ -307,7 +307,7 @@ SCHEMAS: Final[dict[int, tuple[type, s.Field]]] = {
         s.struct(
             VitalsTold,
             ("free_slots", s.uint(16)),
-            ("load_pct", s.uint(8)),
+            ("busy_pct", s.uint(8)),
             ("lag_ms", s.uint(8)),
             ("seconds", _bounded("seconds", 0, ASK_S_MAX)),
         ),

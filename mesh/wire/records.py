@@ -59,7 +59,7 @@ DEDICATED: Final = "dedicated"
 EMERGENCY: Final = "emergency"
 """Classes of members that mean something to Mesh itself; any other is a word that tasks may ask for."""
 
-QUEUES_MAX: Final = 16
+DEDICATED_QUEUES_MAX: Final = 16
 QUEUE_CHARS_MAX: Final = 128
 """Of the queues that a dedicated member is for."""
 
@@ -123,10 +123,14 @@ def is_proof(state: State, cause: Cause) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
-    """How busy a member is: free slots, and load as hundredths of all its processors (0 to 255)."""
+    """How busy a member is: what people are shown of it, and what members are compared by."""
 
     free_slots: int
-    load_pct: int
+    load_average_pct: int
+    """Who wanted to run on its host in the last minute, in hundredths of all processors, 0 to 255. For people."""
+
+    busy_pct: int
+    """How much of the processors that it may use is in use now, in hundredths, 0 to 255. For contests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +177,7 @@ metadata = s.keyword_struct(
     ("slots", s.uint(16)),
     ("offers", s.pairs(word, s.uint(48), LABELS_MAX)),
     ("version", s.printable(32)),
-    ("queues", s.many(s.printable(QUEUE_CHARS_MAX, empty=False), QUEUES_MAX)),
+    ("queues", s.many(s.printable(QUEUE_CHARS_MAX, empty=False), DEDICATED_QUEUES_MAX)),
     ("availability", enum_of(Availability)),
 )
 _card = s.keyword_struct(

@@ -61,9 +61,14 @@ class Ack:
         return self.vitals.free_slots
 
     @property
-    def load_pct(self) -> int:
+    def load_average_pct(self) -> int:
         """Of the vitals."""
-        return self.vitals.load_pct
+        return self.vitals.load_average_pct
+
+    @property
+    def busy_pct(self) -> int:
+        """Of the vitals."""
+        return self.vitals.busy_pct
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +254,8 @@ class ReachedAnswer:
     tcp: str
 
 
-def _build_ack(seq: int, subject: NodeId, boot: int, free_slots: int, load_pct: int) -> Ack:
-    return Ack(seq, subject, boot, Vitals(free_slots, load_pct))
+def _build_ack(seq: int, subject: NodeId, boot: int, *vitals: int) -> Ack:
+    return Ack(seq, subject, boot, Vitals(*vitals))
 
 
 _id = s.nonzero(64)
@@ -273,7 +278,8 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
             ("subject", s.uint(64)),
             ("boot", s.uint(32)),
             ("free_slots", s.uint(16)),
-            ("load_pct", s.uint(8)),
+            ("load_average_pct", s.uint(8)),
+            ("busy_pct", s.uint(8)),
         ),
     ),
     4: (Alive, s.struct(Alive, ("card", _card))),

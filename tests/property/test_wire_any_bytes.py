@@ -191,7 +191,7 @@ def best_us(work: Callable[[], object]) -> float:
     "message",
     [
         Ping(2**32 - 1, 2**31, 2**16 - 1),
-        Ack(2**32 - 1, NodeId(2**63), 1_700_000_000, Vitals(4, 100)),
+        Ack(2**32 - 1, NodeId(2**63), 1_700_000_000, Vitals(4, 100, 60)),
     ],
     ids=["ping", "ack"],
 )

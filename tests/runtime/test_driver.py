@@ -11,7 +11,7 @@ from mesh.core.events import Event, EventKind
 from mesh.core.process import ProcessExit
 from mesh.errors import CommandRefused, DataDirectoryError, LocalProtocolError
 from mesh.node.commands import Command, Leave, SetLoad
-from mesh.runtime.busy import load_pct
+from mesh.runtime.busy import load_average_pct
 from mesh.runtime.driver import Driver
 from mesh.runtime.store.faults import StoreError
 from mesh.tasks.commands import GetTask
@@ -281,7 +281,7 @@ async def test_the_load_is_told_once_a_second_at_most(
     class Listening(ScriptedNode):
         def handle_command(self, now: float, command: Command) -> list[fx.Effect]:
             assert isinstance(command, SetLoad)
-            loads.append(command.load_pct)
+            loads.append(command.load_average_pct)
             return []
 
     async with driven(Listening()) as (driver, _, _):
@@ -289,4 +289,4 @@ async def test_the_load_is_told_once_a_second_at_most(
             driver.handle_datagram(PEER, b"")
             await trio.sleep(0.1)
         assert 3 <= len(loads) <= 4
-        assert 0 <= load_pct() <= 255
+        assert 0 <= load_average_pct() <= 255

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from mesh.contest.bidder import Turn
+from mesh.contest.bidder import BidTurn
 from mesh.core.effects import Effect
 from mesh.core.ids import NodeId
 from mesh.core.stored import Kept
@@ -40,7 +40,7 @@ class Doubtless(Node):
 class _StartsOnItsBid(Contending):
     """Takes its own bid for the grant."""
 
-    def _bid(self, now: float, turn: Turn) -> list[Step]:
+    def _bid(self, now: float, turn: BidTurn) -> list[Step]:
         steps, claiming = super()._bid(now, turn), self._claiming
         assert isinstance(claiming, Unchecked)
         return steps + claiming.take_unasked(now, turn.call.offer.task_id)

@@ -29,6 +29,7 @@ from mesh.registers.record import Record
 from mesh.registers.voter import Voter
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Outgoing, Send
+from mesh.tasks.surroundings import Surroundings
 from mesh.tasks.tasks import Tasks
 from mesh.wire import contest_messages
 from mesh.wire.records import Card, Metadata
@@ -136,12 +137,13 @@ class Session:
         self.view.put(self.member())
         self.tasks = Tasks(
             desk=desk,
-            card=lambda: self.card,
-            view=self.view,
             rng=random.Random(around.rng.random()),
             unix_offset_s=around.unix_offset_s,
             config=around.config,
             claim_for_s=around.times.doubt_s,
+            around=Surroundings(
+                card=lambda: self.card, view=self.view, name_of=lambda node_id: f"n{node_id}"
+            ),
             now=now,
         )
         around.habits.spoil(self.tasks)

@@ -11,7 +11,7 @@ import pytest
 
 from mesh.cli import queue
 from mesh.cli.main import main
-from mesh.contest.weighing import COMPARED
+from mesh.contest.fitness import DEFAULT_WEIGHTS
 from mesh.queues.settings import Strategy
 from mesh.wire.contest_messages import WEIGHED
 
@@ -162,5 +162,5 @@ def test_the_help_tells_every_strategy_and_what_each_part_counts_by_default(
     assert main(["queue", "--help"]) == 0
     said = capsys.readouterr().out
     assert all(f"\n  {strategy} " in said for strategy in Strategy)
-    weights = {name: getattr(COMPARED, name) for name in WEIGHED}
+    weights = {name: getattr(DEFAULT_WEIGHTS, name) for name in WEIGHED}
     assert all(f"\n  {name:<12} {weight:.2f} " in said for name, weight in weights.items())

@@ -91,6 +91,18 @@ def test_the_bid_of_who_was_not_called_gives_no_time_and_counts_for_nothing() ->
     assert not caller.was_called(KEY, NodeId(5))
 
 
+def test_who_says_again_and_again_that_it_claims_is_waited_for_once() -> None:
+    caller, _ = opened()
+    for now in (0.01, 1.0, 4.0):
+        assert caller.handle_answer(now, KEY, NodeId(1), Decline.NONE, CLAIM_S) is None
+        assert caller.next_deadline() == pytest.approx(0.01 + CLAIM_S)
+    caller.handle_answer(4.5, KEY, NodeId(2), Decline.NONE, CLAIM_S)
+    assert caller.next_deadline() == pytest.approx(4.5 + CLAIM_S), "another's word is its own"
+    caller.open(5.0, KEY, offer_of(attempt=2), candidates(4), window_s=WINDOW_S)
+    caller.handle_answer(5.01, KEY, NodeId(1), Decline.NONE, CLAIM_S)
+    assert caller.next_deadline() == pytest.approx(5.01 + CLAIM_S), "and so is the next contest"
+
+
 def test_when_all_of_a_round_decline_the_next_is_called_at_once() -> None:
     caller, _ = opened(count=6)
     for number in (1, 2, 3):

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mesh.contest.estimate import expected, in_order, own_fitness, sent_score, wants_of
-from mesh.contest.fitness import HALF_LIFE_S, PRIOR, STEP
+from mesh.contest.fitness import DEFAULT_WEIGHTS, HALF_LIFE_S, PRIOR, STEP
 from mesh.contest.known import AGE_S_MAX, Known
 from mesh.contest.rank import BUCKETS, better, bucket, estimate_rank
-from mesh.contest.weighing import COMPARED, weights_of
+from mesh.contest.weighing import weights_of
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import Wants
@@ -41,7 +41,7 @@ def score(
 
 
 WORSE = {
-    "cpu": {"load_pct": 90},
+    "cpu": {"busy_pct": 90},
     "distance": {"rtt_us": 90_000},
     "free_slots": {"free_slots": 1},
     "history": {"history": 8},
@@ -53,7 +53,10 @@ WORSE = {
 def test_each_part_of_the_table_counts_as_much_as_it_weighs(name: str) -> None:
     worse = replace(GOOD, **WORSE[name])  # type: ignore[arg-type]  # of that part
     assert score(GOOD) == BEST > score(worse)
-    assert score(worse) >= BEST * (1 - getattr(COMPARED, name) / COMPARED.total) - 1 / SCORE_MAX
+    assert (
+        score(worse)
+        >= BEST * (1 - getattr(DEFAULT_WEIGHTS, name) / DEFAULT_WEIGHTS.total) - 1 / SCORE_MAX
+    )
     assert score(worse, told=((name, 1.0),)) < 0.5
     others = tuple((other, 1.0) for other in WEIGHED if other != name)
     assert score(worse, told=others) == BEST
@@ -74,7 +77,7 @@ def test_what_is_not_known_of_it_counts_as_neither_good_nor_bad() -> None:
 def test_a_member_on_which_all_fails_is_less_fit_than_one_that_is_busy() -> None:
     """It is always idle: that is why it fails so many."""
     failing = replace(GOOD, history=8)
-    assert score(failing) < score(replace(GOOD, free_slots=2, load_pct=50))
+    assert score(failing) < score(replace(GOOD, free_slots=2, busy_pct=50))
 
 
 def test_what_is_old_says_little() -> None:
@@ -124,7 +127,7 @@ def test_one_reckons_of_itself_as_others_do(called: Called, told: Weighing) -> N
         WANTS,
         weights_of(told),
         free_slots=called.free_slots,
-        load_pct=called.load_pct,
+        busy_pct=called.busy_pct,
     )
     assert own is not None
     assert sent_score(own.score) / SCORE_MAX == score(called, told=told)

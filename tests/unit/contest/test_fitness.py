@@ -24,10 +24,14 @@ from mesh.contest.fitness import (
 from mesh.contest.rank import bucket
 from mesh.errors import ConfigError, LocalProtocolError
 from mesh.placement.live_view import Wants
+from mesh.wire.contest_messages import WEIGHED
 from mesh.wire.records import Availability, Metadata
 
 ANY = Wants(key="k", queue="video")
 NAMES = [field.name for field in fields(Weights)]
+EVERY_PART = Weights(checkpoint=0.05, warm=0.05, zone=0.05)
+"""The default weights, and what weighs nothing by these."""
+
 NOT_NUMBERS = (math.nan, math.inf, -math.inf, -1)
 
 
@@ -43,7 +47,7 @@ def changed(member: Circumstances, parts: Mapping[str, object]) -> Circumstances
 def fit(
     circumstances: Circumstances,
     wants: Wants = ANY,
-    weights: Weights = Weights(),  # noqa: B008 - it is frozen
+    weights: Weights = EVERY_PART,
     *,
     zone: str = "",
 ) -> Fitness:
@@ -85,7 +89,7 @@ members = st.builds(
     Circumstances,
     meta=metas,
     free_slots=st.none() | st.integers(1, 9),
-    cpu_pct=st.none() | st.integers(0, 255),
+    busy_pct=st.none() | st.integers(0, 255),
     lag_s=unknown_or(seconds),
     history=unknown_or(shares),
     zone=zones,
@@ -128,24 +132,27 @@ def test_the_parts_explain_the_score_before_age_and_class(
     assert fresh.score == pytest.approx(general(sum_of(fresh)))
 
 
-def test_every_part_is_weighed_once_and_by_default_they_weigh_1() -> None:
+def test_every_part_is_weighed_once_and_by_default_those_that_members_know_of_each_other() -> None:
     assert [part.name for part in fit(known()).parts] == NAMES
-    assert Weights().total == 1
+    assert EVERY_PART.total == pytest.approx(1)
+    by_default = fitness(ANY, known())
+    assert by_default is not None
+    assert {part.name for part in by_default.parts} == set(WEIGHED)
 
 
 def test_the_best_dedicated_member_scores_1_any_other_a_bucket_less_and_the_worst_nearly_0() -> (
     None
 ):
     good = known(
-        free_slots=4, cpu_pct=0, lag_s=0.0, history=1.0, zone="east", has_checkpoint=True, is_warm=True, rtt_s=0.0
+        free_slots=4, busy_pct=0, lag_s=0.0, history=1.0, zone="east", has_checkpoint=True, is_warm=True, rtt_s=0.0
     )  # fmt: skip
     assert fit(good, zone="east").score == pytest.approx(1 - STEP)
     meta = replace(good.meta, node_class="dedicated", queues=("video",))
     assert fit(replace(good, meta=meta), zone="east").score == pytest.approx(1)
     bad = known(
-        free_slots=1, cpu_pct=255, lag_s=1e6, history=0.0, zone="west", has_checkpoint=False, is_warm=False, rtt_s=1e6
+        free_slots=1, busy_pct=255, lag_s=1e6, history=0.0, zone="west", has_checkpoint=False, is_warm=False, rtt_s=1e6
     )  # fmt: skip
-    weights = Weights(match=0, free_slots=0)
+    weights = replace(EVERY_PART, match=0, free_slots=0)
     assert fit(bad, ANY, weights, zone="east").score == pytest.approx(0, abs=1e-4)
 
 
@@ -157,8 +164,8 @@ def test_a_weight_of_0_leaves_a_part_out(
     weights = replace(weights_of(numbers), **{name: 0.0, _other(name): 1.0})
     found = fit(member, ANY, weights)
     assert name not in [part.name for part in found.parts]
-    best = {"free_slots": 9, "cpu_pct": 0, "lag_s": 0.0, "history": 1.0, "rtt_s": 0.0}
-    field = {"cpu": "cpu_pct", "lag": "lag_s", "distance": "rtt_s"}.get(name, name)
+    best = {"free_slots": 9, "busy_pct": 0, "lag_s": 0.0, "history": 1.0, "rtt_s": 0.0}
+    field = {"cpu": "busy_pct", "lag": "lag_s", "distance": "rtt_s"}.get(name, name)
     if field in best:
         better = changed(member, {field: best[field]})
         assert fit(better, ANY, weights) == found
@@ -170,7 +177,7 @@ def _other(name: str) -> str:
 
 @given(weightings, st.floats(0.5, 100))
 def test_only_the_shares_of_weights_matter(numbers: list[float], factor: float) -> None:
-    member = known(free_slots=1, cpu_pct=70, history=0.9)
+    member = known(free_slots=1, busy_pct=70, history=0.9)
     more = weights_of([number * factor for number in numbers])
     assert fit(member, ANY, weights_of(numbers)).score == pytest.approx(
         fit(member, ANY, more).score
@@ -184,7 +191,7 @@ def test_only_the_shares_of_weights_matter(numbers: list[float], factor: float) 
     ("field", "worse_to_better"),
     [
         ("free_slots", st.integers(1, 9)),
-        ("cpu_pct", st.integers(0, 255).map(lambda pct: -pct)),
+        ("busy_pct", st.integers(0, 255).map(lambda pct: -pct)),
         ("lag_s", seconds.map(lambda s: -s)),
         ("history", shares),
         ("rtt_s", seconds.map(lambda s: -s)),
@@ -211,12 +218,12 @@ def test_better_in_one_part_never_scores_less(
 
 def test_each_part_makes_a_difference() -> None:
     member = known(
-        free_slots=2, cpu_pct=50, lag_s=0.1, history=0.5, has_checkpoint=False, is_warm=False, rtt_s=0.1, zone="west"
+        free_slots=2, busy_pct=50, lag_s=0.1, history=0.5, has_checkpoint=False, is_warm=False, rtt_s=0.1, zone="west"
     )  # fmt: skip
     score = fit(member, zone="east").score
     for better in (
         {"free_slots": 3},
-        {"cpu_pct": 40},
+        {"busy_pct": 40},
         {"lag_s": 0.05},
         {"history": 0.6},
         {"has_checkpoint": True},
@@ -244,7 +251,7 @@ def test_what_is_special_and_not_asked_for_is_kept_for_those_that_need_it() -> N
     ("name", "worth"),
     [
         ("free_slots", {1: 1 / 4, 4: 1, 5: 1}),
-        ("cpu_pct", {0: 1, 50: 1 / 2, 100: 0, 255: 0}),
+        ("busy_pct", {0: 1, 50: 1 / 2, 100: 0, 255: 0}),
         ("lag_s", {0.0: 1, LAG_HALF_S: 1 / 2, 3 * LAG_HALF_S: 1 / 4}),
         ("rtt_s", {0.0: 1, RTT_HALF_S: 1 / 2, 3 * RTT_HALF_S: 1 / 4}),
         ("history", {0.0: 0, 0.7: 0.7}),
@@ -253,7 +260,7 @@ def test_what_is_special_and_not_asked_for_is_kept_for_those_that_need_it() -> N
     ],
 )
 def test_what_each_part_is_worth(name: str, worth: dict[float, float]) -> None:
-    part = {"cpu_pct": "cpu", "lag_s": "lag", "rtt_s": "distance"}.get(
+    part = {"busy_pct": "cpu", "lag_s": "lag", "rtt_s": "distance"}.get(
         name, name.removeprefix("has_").removeprefix("is_")
     )
     for known_as, expected in worth.items():
@@ -290,10 +297,10 @@ def test_age_draws_a_score_to_what_is_known_of_nobody(
 
 
 def test_after_a_half_life_half_is_believed() -> None:
-    fresh = fit(known(free_slots=4, cpu_pct=0)).score
-    old = fit(known(free_slots=4, cpu_pct=0, age_s=HALF_LIFE_S)).score
+    fresh = fit(known(free_slots=4, busy_pct=0)).score
+    old = fit(known(free_slots=4, busy_pct=0, age_s=HALF_LIFE_S)).score
     assert old - general(PRIOR) == pytest.approx((fresh - general(PRIOR)) / 2)
-    assert fit(known(free_slots=4, cpu_pct=0, age_s=1e300)).score == general(PRIOR)
+    assert fit(known(free_slots=4, busy_pct=0, age_s=1e300)).score == general(PRIOR)
 
 
 # Hard needs and classes.
@@ -309,7 +316,7 @@ def test_after_a_half_life_half_is_believed() -> None:
     ],
 )
 def test_who_does_not_meet_hard_needs_has_no_fitness(wants: Wants) -> None:
-    assert fitness(wants, known(free_slots=4, cpu_pct=0)) is None
+    assert fitness(wants, known(free_slots=4, busy_pct=0)) is None
 
 
 def test_who_has_no_free_slot_has_no_fitness() -> None:
@@ -320,7 +327,7 @@ def test_who_has_no_free_slot_has_no_fitness() -> None:
 
 def test_a_dedicated_member_is_a_bucket_up_for_its_queues_and_has_no_fitness_for_others() -> None:
     meta = Metadata(slots=4, node_class="dedicated", queues=("video", "audio"))
-    member = Circumstances(meta=meta, free_slots=2, cpu_pct=30)
+    member = Circumstances(meta=meta, free_slots=2, busy_pct=30)
     other = replace(member, meta=replace(meta, node_class="general", queues=()))
     for queue in meta.queues:
         wants = replace(ANY, queue=queue)
@@ -374,14 +381,14 @@ def test_weights_that_weigh_nothing_are_refused() -> None:
         weights_of([0.0] * 9)
 
 
-@pytest.mark.parametrize("name", ["free_slots", "cpu_pct", "lag_s", "history", "rtt_s", "age_s"])
+@pytest.mark.parametrize("name", ["free_slots", "busy_pct", "lag_s", "history", "rtt_s", "age_s"])
 @pytest.mark.parametrize("number", NOT_NUMBERS)
 def test_what_is_no_number_is_refused_by_name(name: str, number: float) -> None:
     with pytest.raises(LocalProtocolError, match=f"contest {name}: a finite number"):
         known(**{name: number})
 
 
-@pytest.mark.parametrize(("name", "number"), [("cpu_pct", 256), ("history", 1.01)])
+@pytest.mark.parametrize(("name", "number"), [("busy_pct", 256), ("history", 1.01)])
 def test_what_is_too_much_is_refused_by_name(name: str, number: float) -> None:
     with pytest.raises(LocalProtocolError, match=f"contest {name}: .* from 0 to"):
         known(**{name: number})

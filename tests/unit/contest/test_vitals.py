@@ -23,7 +23,7 @@ def said(
     """Let a teller look; return who is told of which slots and load. Each is promised the rest of its time."""
     told = [(to, one) for to, one in teller.step(now, (free, load, lag))]
     assert all(isinstance(one, VitalsTold) and one.seconds <= v.ASKED_S for _, one in told)
-    return [(to, (one.free_slots, one.load_pct)) for to, one in told]  # type: ignore[attr-defined]  # it is one
+    return [(to, (one.free_slots, one.busy_pct)) for to, one in told]  # type: ignore[attr-defined]  # it is one
 
 
 def asked(*listeners: NodeId, free: int = 2, load: int = 10) -> Teller:
@@ -144,6 +144,7 @@ def test_listeners_are_bounded_and_those_whose_time_is_over_make_room() -> None:
     told = said(teller, 0.0, 2, 10)
     assert len(told) == v.LISTENERS_MAX
     assert NodeId(10 + v.LISTENERS_MAX) not in dict(told)
+    assert teller.dropped == 1, "and that is seen"
     teller.handle(1.0, NodeId(10), AskVitals(5))
     assert said(teller, 1.0, 2, 10)[0] == (NodeId(10), (2, 10)), "it is one of them"
     teller.handle(6.5, ANNA, ASK)

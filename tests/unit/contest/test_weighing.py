@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.contest.fitness import Weights
-from mesh.contest.weighing import COMPARED, UNKNOWN, read, shown, weighing, weights_of
+from mesh.contest.fitness import DEFAULT_WEIGHTS, Weights
+from mesh.contest.weighing import UNKNOWN, read, shown, weighing, weights_of
 from mesh.errors import ConfigError
 from mesh.wire.contest_messages import WEIGHED, Weighing
 from tests.unit.wire.strategies import weighings
@@ -20,19 +20,19 @@ NUMBERS = st.dictionaries(st.sampled_from(WEIGHED), st.floats(0, 1e6))
 def test_every_part_is_weighed_or_said_to_be_unknown_and_why() -> None:
     assert {field.name for field in fields(Weights)} == {*WEIGHED, *UNKNOWN}
     assert list(WEIGHED) == sorted(WEIGHED)
-    assert all(getattr(COMPARED, name) == 0 for name in UNKNOWN)
-    assert all(getattr(COMPARED, name) > 0 for name in WEIGHED)
+    assert all(getattr(DEFAULT_WEIGHTS, name) == 0 for name in UNKNOWN)
+    assert all(getattr(DEFAULT_WEIGHTS, name) > 0 for name in WEIGHED)
 
 
 def test_the_default_weights_are_sent_as_none_at_all() -> None:
-    assert weighing(COMPARED) == read({}) == read({"cpu": COMPARED.cpu}) == ()
-    assert weights_of(()) == COMPARED
-    assert shown(()) == {name: getattr(COMPARED, name) for name in WEIGHED}
+    assert weighing(DEFAULT_WEIGHTS) == read({}) == read({"cpu": DEFAULT_WEIGHTS.cpu}) == ()
+    assert weights_of(()) == DEFAULT_WEIGHTS
+    assert shown(()) == {name: getattr(DEFAULT_WEIGHTS, name) for name in WEIGHED}
 
 
 def test_parts_that_are_not_named_weigh_what_they_do_by_default() -> None:
     weights = weights_of(read({"history": 5, "lag": 0}))
-    assert (weights.history, weights.lag, weights.cpu) == (5, 0, COMPARED.cpu)
+    assert (weights.history, weights.lag, weights.cpu) == (5, 0, DEFAULT_WEIGHTS.cpu)
     assert (weights.zone, weights.warm, weights.checkpoint) == (0, 0, 0)
 
 
@@ -44,7 +44,7 @@ def test_what_is_set_is_what_is_reckoned_by(given: dict[str, float]) -> None:
         assert "at least one above 0" in str(error)  # noqa: PT017 - it is raised for few of them
         assert not any(given[name] for name in WEIGHED)
         return
-    expected = {name: getattr(COMPARED, name) for name in WEIGHED} | given
+    expected = {name: getattr(DEFAULT_WEIGHTS, name) for name in WEIGHED} | given
     assert shown(told) == expected
 
 

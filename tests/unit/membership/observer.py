@@ -94,5 +94,5 @@ def suspicions(outputs: list[Outgoing]) -> set[Suspect]:
 
 
 def ack(boot: int = 1, number: int = 2) -> Packet:
-    message = Ack(0, node_id(0) if number == 0 else node_id(number), low32(boot), Vitals(1, 0))
+    message = Ack(0, node_id(0) if number == 0 else node_id(number), low32(boot), Vitals(1, 0, 0))
     return Packet(MESH, node_id(number), (message,))

@@ -47,11 +47,11 @@ def next_probe(pump: Pump, host: Host) -> Ping:
 
 def test_answered_ping_measures_the_round_trip_and_the_vitals(pump: Pump) -> None:
     first, second = pump.mesh(2)
-    second.swim.identity.vitals = Vitals(3, 40)
+    second.swim.identity.vitals = Vitals(3, 40, 10)
     pump.run(1.0)
     member = first.swim.table.get(second.node_id)
     assert member is not None
-    assert member.vitals == Vitals(3, 40)
+    assert member.vitals == Vitals(3, 40, 10)
     assert member.rtt_s == pytest.approx(2 * pump.delay_s, rel=0.6)
 
 
@@ -141,9 +141,9 @@ def test_indirect_ack_under_the_askers_number_ends_the_probe(pump: Pump) -> None
     ((to, ping),) = messages(outputs, Ping)
     assert to == third.address
     assert isinstance(ping, Ping)
-    ack = Ack(ping.seq, NodeId(0), 1, Vitals(1, 0))
+    ack = Ack(ping.seq, NodeId(0), 1, Vitals(1, 0, 0))
     outputs = second.swim.handle_packet(pump.now, third.address, packet(third, ack))
-    assert messages(outputs, Ack) == [(first.address, Ack(77, third.node_id, 1, Vitals(1, 0)))]
+    assert messages(outputs, Ack) == [(first.address, Ack(77, third.node_id, 1, Vitals(1, 0, 0)))]
     again = second.swim.handle_packet(pump.now, third.address, packet(third, ack))
     assert messages(again, Ack) == []
 
@@ -168,7 +168,7 @@ def test_ack_of_another_probe_does_not_end_this_one(pump: Pump) -> None:
     first, second = pump.mesh(2)
     ping = next_probe(pump, first)
     for seq, subject in ((ping.seq + 1, NodeId(0)), (ping.seq, node_id(9))):
-        ack = Ack(seq, subject, 1, Vitals(1, 0))
+        ack = Ack(seq, subject, 1, Vitals(1, 0, 0))
         first.swim.handle_packet(pump.now, second.address, packet(second, ack))
     assert ping.seq in first.swim._prober._probes
 
@@ -177,7 +177,7 @@ def test_ack_in_the_name_of_its_sender_ends_no_probe_of_another(pump: Pump) -> N
     first, second, third = pump.mesh(3)
     ping = next_probe(pump, first)
     other = third if ping.target == low32(second.node_id) else second
-    ack = Ack(ping.seq, NodeId(0), 1, Vitals(1, 0))
+    ack = Ack(ping.seq, NodeId(0), 1, Vitals(1, 0, 0))
     first.swim.handle_packet(pump.now, other.address, packet(other, ack))
     assert ping.seq in first.swim._prober._probes
 
@@ -186,9 +186,9 @@ def test_vitals_of_another_session_are_not_taken(pump: Pump) -> None:
     first, second = pump.mesh(2)
     pump.run(1.0)
     first.swim.handle_packet(
-        pump.now, second.address, packet(second, Ack(1, NodeId(0), 2, Vitals(9, 9)))
+        pump.now, second.address, packet(second, Ack(1, NodeId(0), 2, Vitals(9, 9, 9)))
     )
-    assert first.knows(second).vitals != Vitals(9, 9)
+    assert first.knows(second).vitals != Vitals(9, 9, 9)
 
 
 def test_numbers_of_probes_begin_anywhere_in_32_bits() -> None:
@@ -231,7 +231,7 @@ def test_called_late_for_both_at_once_those_just_asked_get_their_time() -> None:
     outputs = first.swim.handle_timeout(pump.now)
     assert messages(outputs, PingReq)
     assert first.state_of(target) is State.ALIVE
-    ack = Ack(ping.seq, target.node_id, 1, Vitals(1, 0))
+    ack = Ack(ping.seq, target.node_id, 1, Vitals(1, 0, 0))
     first.swim.handle_packet(pump.now, second.address, packet(second, ack))
     pump.now += pump.config.probe_interval_s
     first.swim.handle_timeout(pump.now)

@@ -116,7 +116,7 @@ def test_exchanges_under_way_are_bounded_and_all_end(pump: Pump) -> None:
     [
         TransportError("timed out"),
         SyncBuckets(b"short"),
-        Ack(1, NodeId(0), 1, Vitals(1, 0)),
+        Ack(1, NodeId(0), 1, Vitals(1, 0, 0)),
         SyncSame(),
     ],
 )

@@ -125,7 +125,7 @@ OFFER = Offer(task_id="u", ballot=BALLOT, seq=0, attempt=1, cause=AttemptCause.F
 EXAMPLES: tuple[object, ...] = (
     Ping(1, low32(node_id(1)), 0),
     PingReq(1, node_id(3), address(3)),
-    Ack(1, NodeId(0), 1, Vitals(1, 30)),
+    Ack(1, NodeId(0), 1, Vitals(1, 30, 20)),
     Alive(card_bytes(3)),
     Suspect(node_id(2), 1, 0, node_id(3)),
     Nack(1),

@@ -218,7 +218,7 @@ def test_task_is_refused_until_the_node_belongs_to_a_mesh() -> None:
 def test_vitals_in_an_ack_reach_the_view() -> None:
     node = started()
     tell(node, 2, Alive(card_bytes(2, meta=Metadata(slots=4))))
-    tell(node, 2, Ack(9, NodeId(0), 1, Vitals(1, 30)))
+    tell(node, 2, Ack(9, NodeId(0), 1, Vitals(1, 30, 20)))
     member = next(m for m in node.view(NOW).members if m["name"] == "host-2")
     assert (member["used"], member["load"]) == (3, 0.3)
 
@@ -229,13 +229,31 @@ def test_own_vitals_say_how_busy_this_node_is() -> None:
     node.handle_command(NOW, SetLoad(55))
     reply, _ = ask(node, 2, Ping(1, low32(node_id(1)), 0))
     assert isinstance(reply, Ack)
-    assert reply.vitals == Vitals(1, 55)
+    assert reply.vitals == Vitals(1, 55, 55), (
+        "where the use is not known, it counts as busy as its load average"
+    )
+
+
+def test_load_average_is_shown_and_the_use_of_the_processors_is_what_contests_compare() -> None:
+    """An idle host with a load average of 2 was 0.61 fit by its acks, and found itself 0.82."""
+    teller, hearer = founder(), started()
+    teller.handle_command(NOW, SetLoad(200, 5))
+    reply, _ = ask(teller, 2, Ping(1, low32(node_id(1)), 0))
+    assert isinstance(reply, Ack)
+    assert reply.vitals == Vitals(2, 200, 5)
+    tell(hearer, 2, Alive(card_bytes(2)))
+    tell(hearer, 2, Ack(9, NodeId(0), 1, reply.vitals))
+    known, shown = hearer._live.get(node_id(2)), hearer.view(NOW).members
+    assert known is not None
+    assert known.busy_pct == 5 == teller._work._around.busy_pct()
+    assert next(m["load"] for m in shown if m["name"] == "host-2") == 2.0
+    assert teller.view(NOW).members[0]["load"] == 2.0
 
 
 def test_the_lag_of_the_loop_is_known_to_the_tasks() -> None:
     node = started()
     node.handle_command(NOW, SetLoad(55, lag_ms=12))
-    assert node._work._tasks.lag_ms() == 12
+    assert node._work._around.lag_ms() == 12
 
 
 def test_node_that_has_left_hears_nothing() -> None:
@@ -257,12 +275,12 @@ def test_calling_early_late_and_twice_is_harmless() -> None:
 def test_vitals_that_came_in_over_tcp_reach_placement_too() -> None:
     node = started()
     tell(node, 2, Alive(card_bytes(2)))
-    ack = Ack(1, NodeId(0), 1, Vitals(0, 90))
+    ack = Ack(1, NodeId(0), 1, Vitals(0, 90, 80))
     node._swim._prober.on_ack(NOW, node_id(2), ack)
     node.handle_timeout(NOW)
     live = node._live.get(node_id(2))
     assert live is not None
-    assert (live.free_slots, live.load_pct) == (0, 90)
+    assert (live.free_slots, live.busy_pct) == (0, 80)
 
 
 def test_parcel_that_finds_no_room_is_lost_and_counted_and_harms_nothing() -> None:

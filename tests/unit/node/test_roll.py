@@ -73,7 +73,7 @@ def test_suspects_and_the_dead_get_no_work_and_whoever_is_back_gets_some_again()
 def test_vitals_say_how_many_slots_are_free() -> None:
     node = started()
     tell(node, 2, Alive(card_bytes(2, meta=Metadata(slots=4))))
-    tell(node, 2, Ack(9, NodeId(0), 1, Vitals(1, 30)))
+    tell(node, 2, Ack(9, NodeId(0), 1, Vitals(1, 30, 20)))
     assert live(node)["host-2"] == 1
 
 

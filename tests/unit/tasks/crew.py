@@ -20,6 +20,7 @@ from mesh.tasks.commands import New, Submit, TaskCommand
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Outgoing, Send
 from mesh.tasks.form import of_value
+from mesh.tasks.surroundings import Surroundings
 from mesh.tasks.tasks import Tasks
 from mesh.wire.records import Card, Metadata
 from mesh.wire.roster_messages import Roster
@@ -35,6 +36,8 @@ class Node:
     """One node: its tasks, and what they asked of whoever runs processes."""
 
     def __init__(self, own: NodeId, slots: int, now: float, voters: tuple[NodeId, ...]) -> None:
+        self.busy_pct = 0
+        self.lag_ms = 0
         meta = Metadata(slots=slots)
         address = Address("127.0.0.1", 1000 + own)
         self.card = Card(
@@ -53,12 +56,17 @@ class Node:
         )
         self.tasks = Tasks(
             desk=self.desk,
-            card=lambda: self.card,
-            view=self.view,
             rng=random.Random(own),
             unix_offset_s=NOON - now,
             config=CONFIG,
             claim_for_s=TIMES.doubt_s,
+            around=Surroundings(
+                card=lambda: self.card,
+                view=self.view,
+                name_of=lambda node_id: f"n{node_id}",
+                busy_pct=lambda: self.busy_pct,
+                lag_ms=lambda: self.lag_ms,
+            ),
             now=now,
         )
         self.effects: list[object] = []

@@ -33,7 +33,7 @@ def member(node_id: NodeId, free: int = 2, load: int = 0) -> LiveMember:
         address=Address("127.0.0.1", 1000 + node_id),
         meta=Metadata(slots=2),
         free_slots=free,
-        load_pct=load,
+        busy_pct=load,
     )
 
 
@@ -102,7 +102,7 @@ def test_the_fittest_four_are_called_and_all_is_told_that_is_known_of_them() -> 
     caller = Caller(*(member(one, load=loads[one]) for one in IDS))
     call = caller.open()
     assert {one.node_id for one in call.called} == set(IDS) - {1, 3}
-    assert {(one.load_pct, one.free_slots, one.age_ds) for one in call.called} == {
+    assert {(one.busy_pct, one.free_slots, one.age_ds) for one in call.called} == {
         (loads[one.node_id], 2, 0) for one in call.called
     }
     assert (call.round, call.offer, call.weights) == (0, offer_of(), ())
@@ -161,9 +161,9 @@ def test_what_was_told_is_fresh_and_its_load_counts() -> None:
     caller.calling.listener.handle(caller.now, IDS[0], VitalsTold(0, 77, 0, 120))
     caller.now += 50
     told = {one.node_id: one for one in caller.open().called}
-    assert (told[IDS[0]].load_pct, told[IDS[0]].age_ds, told[IDS[0]].free_slots) == (77, 0, 2)
+    assert (told[IDS[0]].busy_pct, told[IDS[0]].age_ds, told[IDS[0]].free_slots) == (77, 0, 2)
     caller.calling.handle_member_down(caller.now, IDS[0])
-    assert {one.load_pct for one in caller.open().called} == {0}
+    assert {one.busy_pct for one in caller.open().called} == {0}
 
 
 def test_what_came_unasked_ages_and_the_younger_of_two_words_counts() -> None:
@@ -171,11 +171,11 @@ def test_what_came_unasked_ages_and_the_younger_of_two_words_counts() -> None:
     caller.calling.listener.handle(caller.now, IDS[0], VitalsTold(0, 77, 12))
     caller.now, caller.ack_age_s = caller.now + 3, 5.0
     told = {one.node_id: one for one in caller.open().called}
-    assert (told[IDS[0]].load_pct, told[IDS[0]].age_ds, told[IDS[0]].lag_ms) == (77, 30, 12)
-    assert (told[IDS[1]].load_pct, told[IDS[1]].age_ds, told[IDS[1]].lag_ms) == (0, 50, None)
+    assert (told[IDS[0]].busy_pct, told[IDS[0]].age_ds, told[IDS[0]].lag_ms) == (77, 30, 12)
+    assert (told[IDS[1]].busy_pct, told[IDS[1]].age_ds, told[IDS[1]].lag_ms) == (0, 50, None)
     caller.ack_age_s = 1.0
     told = {one.node_id: one for one in caller.open().called}
-    assert (told[IDS[0]].load_pct, told[IDS[0]].age_ds, told[IDS[0]].lag_ms) == (0, 10, None)
+    assert (told[IDS[0]].busy_pct, told[IDS[0]].age_ds, told[IDS[0]].lag_ms) == (0, 10, None)
 
 
 def test_the_round_trip_is_what_was_measured_of_a_member_or_of_its_first_answer() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.contest.fitness import STEP
+from mesh.contest.fitness import DEFAULT_WEIGHTS, STEP
 from mesh.contest.rank import MARGIN
-from mesh.contest.weighing import COMPARED
 from mesh.wire.contest_messages import SCORE_MAX, WEIGHED, Bid, Settled, VitalsTold, Weighing
 from mesh.wire.register_messages import Accept, Prepare, Renew
 from mesh.wire.task_messages import Decline, OfferAnswer
@@ -28,7 +27,7 @@ from tests.unit.tasks.called import (
 )
 from tests.unit.tasks.crew import CONFIG, A, B, C, Crew
 
-CPU = COMPARED.cpu / COMPARED.total
+CPU = DEFAULT_WEIGHTS.cpu / DEFAULT_WEIGHTS.total
 """The share of idle processors in a fitness."""
 
 # What it declines.
@@ -100,7 +99,7 @@ def test_who_takes_itself_for_the_first_speaks_within_a_tenth_of_the_window() ->
 
 def test_who_is_behind_waits_for_the_others() -> None:
     crew = crew_of(1, 1, 1)
-    crew.nodes[P].tasks.load_pct = lambda: 100
+    crew.nodes[P].busy_pct = 100
     hear(crew, P, call_of(crew, told(P, 1, 100), Q, R, window_us=10**6))
     crew.wait(0.89)
     assert not bids(crew), "two are fitter"
@@ -127,7 +126,7 @@ def test_of_those_called_the_fittest_alone_speaks_and_the_others_forget_it() -> 
     crew = crew_of(1, 1, 1)
     loads = {P: 80, Q: 0, R: 50}
     for own, load in loads.items():
-        crew.nodes[own].tasks.load_pct = lambda load=load: load  # type: ignore[misc]  # a default binds it
+        crew.nodes[own].busy_pct = load
     call = call_of(crew, *(told(own, 1, load) for own, load in loads.items()))
     for own in loads:
         hear(crew, own, call)
@@ -205,7 +204,7 @@ def test_who_was_placed_first_is_it_unless_it_is_clearly_less_fit_by_now(
     """It is placed just above an edge by idle processors alone, and `more` below that by now."""
     crew = crew_of(1, 1)
     now = round(100 * (1 - (3 / 8 - more) / (1 - STEP)))
-    crew.nodes[P].tasks.load_pct = lambda: now
+    crew.nodes[P].busy_pct = now
     called = [told(P, load=56), told(Q, load=56)]  # the lot is with P
     assert speaks_first(crew, *called, weights=(("cpu", 1.0),)) is is_first
     if is_first:
@@ -217,7 +216,7 @@ def test_who_was_placed_first_is_it_unless_it_is_clearly_less_fit_by_now(
 def test_a_bid_counts_as_that_of_the_bucket_in_which_its_bidder_was_placed() -> None:
     """The bidder is a little less fit by now than was told of it: without that, both would speak."""
     crew = crew_of(1, 1)
-    crew.nodes[P].tasks.load_pct = lambda: 5
+    crew.nodes[P].busy_pct = 5
     hear(crew, P, call_of(crew, told(P, load=5), told(Q), weights=(("cpu", 1.0),)))
     hear(crew, P, Bid("t", 1, 0, round((6 / 8 - MARGIN / 2) * SCORE_MAX)), Q)
     crew.wait(PATIENCE_S - 0.001)
@@ -230,7 +229,7 @@ def test_a_bid_counts_as_that_of_the_bucket_in_which_its_bidder_was_placed() -> 
 def test_vitals_go_along_with_renewals_once_a_second_to_each_voter() -> None:
     crew = crew_of(2)
     node = crew.nodes[P]
-    node.tasks.lag_ms = lambda: 12
+    node.lag_ms = 12
     hear(crew, P, call_of(crew, P, window_us=1))
     crew.wait(0.1)
     assert node.starts()

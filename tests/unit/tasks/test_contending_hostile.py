@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mesh.contest.bidder import CALLS_OF_ONE_MAX
+from mesh.contest.caller import RINGS
+from mesh.contest.vitals import LISTENERS_MAX
 from mesh.core.effects import StartProcess
 from mesh.core.ids import NodeId
 from mesh.queues.commands import SetQueue
@@ -91,6 +95,25 @@ def test_what_a_liar_settles_delays_the_task_by_a_contest_and_no_longer() -> Non
     assert len(crew.nodes[P].starts()) == 1
 
 
+def test_who_goes_on_saying_that_it_claims_holds_a_task_up_for_one_claim() -> None:
+    liars = [NodeId(100 + n) for n in range(RINGS[0])]
+    crew = Crew(dict.fromkeys(liars, 8) | {P: 8})
+    crew.give(A, lambda number: SetQueue(number, "default", Strategy.CONTEST))
+    crew.wait(1)
+    crew.loses = lambda to, _: to in liars
+    crew.nodes[P].busy_pct = 100  # so the least fit, and called last
+    for own, one in product((A, B, C), (*liars, P)):
+        hear(crew, own, VitalsTold(8, 100 if one == P else 0, 0, 120), sender=one)
+    crew.submit("t")
+    begun_at = crew.now
+    while not crew.nodes[P].starts():
+        assert crew.now < begun_at + CONFIG.claim_timeout_s + 1.0
+        for own, liar in product((A, B, C), liars):
+            hear(crew, own, OfferAnswer("t", 1, Decline.NONE, 0), sender=liar)
+        crew.wait(0.25)
+    assert crew.now > begun_at + CONFIG.claim_timeout_s, "it was waited for that once"
+
+
 def test_a_hundred_thousand_calls_of_one_member_are_bounded_and_counted() -> None:
     crew = crew_of(1, 1)
     tasks = crew.nodes[P].tasks
@@ -106,6 +129,15 @@ def test_a_hundred_thousand_calls_of_one_member_are_bounded_and_counted() -> Non
     hear(crew, P, call_of(crew, P))
     crew.wait(WINDOW_S)
     assert len(crew.nodes[P].starts()) == 1, "the others' are heard"
+
+
+def test_voters_without_end_that_want_to_be_told_are_bounded_and_counted() -> None:
+    """None of those that were promised to be told is dropped for one more: its silence would mean that nothing changes."""
+    crew = crew_of(1)
+    for n in range(LISTENERS_MAX + 9):
+        hear(crew, P, AskVitals(120), sender=NodeId(1_000 + n))
+    counters = crew.nodes[P].tasks.view()["counters"]
+    assert counters["dropped_listeners"] == 9
 
 
 _task_ids = st.sampled_from(["t", "u", "x" * 128])

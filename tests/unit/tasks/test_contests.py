@@ -349,7 +349,7 @@ def test_what_members_tell_of_themselves_is_known_where_contests_are_held() -> N
     world.steward.handle_message(world.now, R, VitalsTold(1, 3))
     called(world)
     world.hold("u", new(task_id="u"))
-    told = {one.node_id: (one.load_pct, one.age_ds) for one in world.calls[0][1].called}
+    told = {one.node_id: (one.busy_pct, one.age_ds) for one in world.calls[0][1].called}
     assert (told[R], told[Q]) == ((3, 0), (90, 0))
     world.steward.end(world.now, Q, 1)
     assert world.steward._offers.calling.listener.told(Q) is None

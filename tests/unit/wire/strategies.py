@@ -64,7 +64,7 @@ cards = st.builds(
     meta=metadata,
 )
 card_bytes = cards.map(r.encode_card)
-vitals = st.builds(r.Vitals, uints(16), uints(8))
+vitals = st.builds(r.Vitals, uints(16), uints(8), uints(8))
 
 
 def _standing(

@@ -113,7 +113,7 @@ def test_the_largest_card_fits_beside_a_probe_and_what_it_must_carry() -> None:
     most = 2**32 - 1
     card = encode_message(Alive(bytes(CARD_BYTES_MAX)))
     beside = [
-        Ack(most, NodeId(2**64 - 1), most, Vitals(2**16 - 1, 255)),
+        Ack(most, NodeId(2**64 - 1), most, Vitals(2**16 - 1, 255, 100)),
         Suspect(NodeId(2**64 - 1), 2**48 - 1, most, NodeId(2**64 - 1)),
         Dead(NodeId(2**64 - 1), 2**48 - 1, most, Cause.ENDED, NodeId(2**64 - 1)),
     ]
