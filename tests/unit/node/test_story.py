@@ -126,7 +126,7 @@ def test_one_that_was_forgotten_is_remembered_still() -> None:
     assert [entry["kind"] for entry in found["history"]] == ["dead", "forget"]
     node._swim.table.remove(node_id(4))  # as it is when its tombstone is over
     assert told(node, "host-4") == {
-        **found, "address": "", "boot": 0, "incarnation": 0, "heard": None, "rtt_ms": None,
+        **found, "address": "", "availability": "", "boot": 0, "incarnation": 0, "heard": None, "rtt_ms": None,
     }  # fmt: skip
 
 
