@@ -94,6 +94,13 @@ def queue_key(queue: str) -> bytes:
     return LONG_QUEUES + hashlib.blake2b(key, digest_size=32).digest()
 
 
+def name_in(key: bytes) -> str:
+    """Return the queue that a queue's key names; "" if it holds but a hash, or no text."""
+    if not key.startswith(QUEUES):
+        return ""
+    return key.removeprefix(QUEUES).decode("utf-8", "surrogateescape")
+
+
 def is_queue_key(key: bytes) -> bool:
     """Say whether a register is a queue's."""
     return key.startswith((QUEUES, LONG_QUEUES))
