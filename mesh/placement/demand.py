@@ -13,10 +13,16 @@ Source: our own.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mesh.placement.live_view import LiveMember, is_dedicated
 from mesh.wire.records import EMERGENCY, Availability
+
+HIGH_LOAD: Final = 0.8
+"""A load above this is high: it is a shortage if it lasts, and emergency members are needed."""
+
+LOW_LOAD: Final = 0.6
+"""A load below this is low again: the regular members could bear all of it, and what comes next."""
 
 
 class Demand(NamedTuple):
