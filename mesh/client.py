@@ -21,6 +21,7 @@ from typing import Any, Final, Self
 
 import msgpack
 
+from mesh.core.start_line import shown_line
 from mesh.errors import CommandRefused, ConfigError, MeshError, MeshUnreachable
 from mesh.wire.frames import FrameReader, frame
 
@@ -60,13 +61,19 @@ def default_data_dirs() -> tuple[Path, ...]:
 
 
 def last_start(data_dir: Path) -> str:
-    """Return the shell line that starts the node of a data directory again, as its user did; "" where none is kept."""
+    """Return the shell line that starts the node of a data directory again, as its user did; "" where none is kept.
+
+    The commands of its hooks are not shown: then a comment says where they are.
+    """
     try:
         with (data_dir / START_NAME).open("rb") as file:
             kept = json.loads(file.read(START_BYTES_MAX))
-        command, directory = str(kept["command"]), str(kept["directory"])
+        whole, directory = str(kept["command"]), str(kept["directory"])
+        command = shown_line(whole)
     except (OSError, ValueError, RecursionError, TypeError, KeyError):
         return ""
+    if command != whole:
+        command += f"  # …: see {shlex.quote(str(data_dir / START_NAME))}"
     if not command or directory in {"", current_directory()}:
         return command
     return f"cd {shlex.quote(directory)} && {command}"

@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -65,9 +66,11 @@ def main(arguments: list[str]) -> int:
             began = time.monotonic()
             try:
                 findings += EXPERIMENTS[name](wanted.scale, progress)
-            except MeshError as error:
-                failures[name] = str(error)
-                progress.say(f"{name} FAILED: {error}")
+            except Exception as error:  # noqa: BLE001 - the findings of the others are worth having
+                if not isinstance(error, MeshError):
+                    traceback.print_exc()
+                failures[name] = f"{type(error).__name__}: {error}"
+                progress.say(f"{name} FAILED: {failures[name]}")
             seconds[name] = round(time.monotonic() - began, 1)
             progress.advance()
     print(table(findings))

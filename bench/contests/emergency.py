@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
 from typing import Any, Final
 
 from bench.contests.finding import Finding, spread
@@ -17,6 +18,7 @@ from bench.contests.orders import submit
 from bench.contests.site import Seat, Site
 from mesh.bench.contestant import BenchError
 from mesh.bench.progress import Progress
+from mesh.contest.standby import HOLD_S as LASTS_S
 from mesh.fleet.clearing import wait_until
 
 NODES: Final = 4
@@ -24,6 +26,7 @@ SLOTS: Final = 2
 HOLD_S: Final = 60.0
 ROUNDS: Final = 3
 JOIN_S_MAX: Final = 15.0
+LEAVE_S_MAX: Final = 15.0
 WAIT_S: Final = 40.0
 
 
@@ -45,7 +48,7 @@ def play(scale: float, progress: Progress) -> list[Finding]:
                 f"emergency: open after {opened[-1]:.1f} s, its first task after {begun[-1]:.1f} s; standby "
                 f"{withdrawn[-1]:.1f} s after the load's end"
             )
-    return [_finding(opened, begun, withdrawn)]
+    return [finding(opened, begun, withdrawn)]
 
 
 def _round(site: Site, spare: str) -> tuple[float, float, float]:
@@ -63,11 +66,9 @@ def _round(site: Site, spare: str) -> tuple[float, float, float]:
     _wait_for(site, spare, "open")
     opened_s = time.time() - began_s
     site.diary.wait_begun(ids, WAIT_S)
-    first_s = min(
-        line.at_ns / 1e9
-        for task_id in ids
-        for line in site.diary.begins(task_id)
-        if site.owner(line) == spare
+    lines = [line for task_id in ids for line in site.diary.begins(task_id)]
+    first_s = first_after_s(
+        began_s, [line.at_ns / 1e9 for line in lines if site.owner(line) == spare], spare
     )
     with site.client(site.names[0]) as client:
         for task_id in ids:
@@ -76,7 +77,23 @@ def _round(site: Site, spare: str) -> tuple[float, float, float]:
     _wait_for(site, spare, "standby")
     withdrawn_s = time.time() - ended_s
     site.wait_free()
-    return opened_s, first_s - began_s, withdrawn_s
+    return opened_s, first_s, withdrawn_s
+
+
+def first_after_s(began_s: float, at_s: Sequence[float], spare: str) -> float:
+    """Return how many seconds after the submission the first of these tasks began at the emergency node.
+
+    Raises:
+        BenchError: none did, or one did before the load can have lasted.
+    """
+    if not at_s:
+        raise BenchError(f"a task is expected to begin at {spare} while the load lasts, found none")
+    first_s = min(at_s) - began_s
+    if first_s < LASTS_S:
+        raise BenchError(
+            f"no task is expected at {spare} before the load has lasted for {LASTS_S:g} s, found one after {first_s:.1f} s"
+        )
+    return first_s
 
 
 def _wait_for(site: Site, spare: str, availability: str) -> None:
@@ -88,7 +105,8 @@ def _wait_for(site: Site, spare: str, availability: str) -> None:
     wait_until(is_so, WAIT_S, lambda: BenchError(text))
 
 
-def _finding(opened: list[float], begun: list[float], withdrawn: list[float]) -> Finding:
+def finding(opened: list[float], begun: list[float], withdrawn: list[float]) -> Finding:
+    """Return what was found; each list has a time, in seconds, for each round, one at least."""
     rows = {"open": opened, "first task": begun, "standby after the load": withdrawn}
     words = "; ".join(
         f"{name} {statistics.median(found):.1f} s at the median, {max(found):.1f} at worst"
@@ -96,9 +114,9 @@ def _finding(opened: list[float], begun: list[float], withdrawn: list[float]) ->
     )
     return Finding(
         experiment="emergency",
-        asked=f"an emergency node joins within {JOIN_S_MAX:g} s of sustained load, and withdraws after it",
+        asked=f"an emergency node joins within {JOIN_S_MAX:g} s of sustained load, and withdraws within {LEAVE_S_MAX:g} s after it",
         found=f"{words}; {len(opened)} rounds",
-        holds=max(begun) < JOIN_S_MAX and bool(withdrawn),
+        holds=max(begun) < JOIN_S_MAX and max(withdrawn) < LEAVE_S_MAX,
         figures={
             name.replace(" ", "_"): spread([1e3 * one for one in found])
             for name, found in rows.items()

@@ -77,6 +77,6 @@ def greedy_s(durations: Iterable[float], slots: int) -> float:
 
 
 def draw_durations(rng: Random, count: int, shortest_s: float, longest_s: float) -> list[float]:
-    """Draw durations spread evenly over their orders of magnitude: as many last 0.05 to 0.5 s as 0.5 to 5 s."""
+    """Draw durations, in seconds, spread evenly over their orders of magnitude: between 0.05 and 5 s, half last 0.5 s at most."""
     ratio = longest_s / shortest_s
     return [shortest_s * ratio ** rng.random() for _ in range(count)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mesh.cli.arguments import Parser
 from mesh.cli.times import duration
+from mesh.core.limits import COOL_DOWN_S, HEALTH_EVERY_S, SHORT_AFTER_S
 
 if TYPE_CHECKING:
     from mesh.runtime.hook_settings import HookSettings
@@ -29,7 +30,7 @@ def add_hooks(join: Parser) -> None:
     hooks.add_argument(
         "--health-every",
         metavar="DURATION",
-        type=duration("--health-every", 1, 3_600),
+        type=duration("--health-every", *HEALTH_EVERY_S),
         default=None,
         help="how often, and how long CMD may take, though 30s at most (default: 10s)",
     )
@@ -46,14 +47,14 @@ def add_hooks(join: Parser) -> None:
     hooks.add_argument(
         "--short-after",
         metavar="DURATION",
-        type=duration("--short-after", 1, 3_600),
+        type=duration("--short-after", *SHORT_AFTER_S),
         default=None,
         help="for how long the load has to be as high without a break (default: 30s)",
     )
     hooks.add_argument(
         "--shortage-cool-down",
         metavar="DURATION",
-        type=duration("--shortage-cool-down", 10, 7 * 86_400),
+        type=duration("--shortage-cool-down", *COOL_DOWN_S),
         default=None,
         help="how long nobody runs it again, while the pool stays short (default: 10m)",
     )

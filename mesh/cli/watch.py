@@ -184,7 +184,7 @@ def show_status(options: argparse.Namespace) -> int:
                 ("slots", f"{status['used']} of {status['slots']} in use{_closed(status)}"),
                 ("process", f"{status['pid']}, up for {format_duration(status['uptime_s'])}"),
                 ("data", status["data"]),
-                ("started by", status["command"] or "-"),
+                ("started by", status.get("command") or "-"),
                 ("sent", _traffic(status["sent"])),
                 ("received", _traffic(status["received"])),
                 ("counters", dropped or "-"),

@@ -32,7 +32,8 @@ state    scheduled  its time has not come, or that of its next try
                     true): it waits as one that is ready does
          done, failed, cancelled: for good; mesh retry submits a failed one anew
 home     the member that the task's key points to: it is asked first, others when it is busy. Only a task that has
-         not ended, of a queue with the strategy rendezvous, has one; mesh why ID says of the others why they ran there
+         not ended, of a queue with the strategy rendezvous, has one, and none is named where too few of the queue's
+         voters answer to know that; mesh why ID says of the others why they ran there
 origin   the node that took the task in (`keeper` in JSON); its record is with the task's voters
 attempt  one run of the task on one node; its cause is why it was started, not why there:
            first run                                nothing ran before it

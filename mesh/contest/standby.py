@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from typing import Final
 
-JOIN_LOAD: Final = 0.8
+from mesh.placement.demand import HIGH_LOAD, LOW_LOAD
+
+JOIN_LOAD: Final = HIGH_LOAD
 """Above it, an emergency member is needed."""
 
-LEAVE_LOAD: Final = 0.6
+LEAVE_LOAD: Final = LOW_LOAD
 """Below it, the regular members could bear all of it, and what comes next."""
 
 HOLD_S: Final = 5.0

@@ -24,3 +24,12 @@ REMEMBERED_MAX: Final = 1_000
 
 RECALLED_MAX: Final = 16
 """How many remembered members a returning node asks in a round, beside its seeds."""
+
+HEALTH_EVERY_S: Final = (1.0, 3_600.0)
+"""Between two runs of a health check."""
+
+SHORT_AFTER_S: Final = (1.0, 3_600.0)
+"""How long the load is high before the hook of a shortage is run."""
+
+COOL_DOWN_S: Final = (10.0, 7 * 86_400.0)
+"""Between two runs of that hook."""

@@ -1,8 +1,8 @@
 """How a host's load is told and written: in per cent of all its processors.
 
 It is the mean length of the run queue over the last minute: 100 % keeps every processor busy, and more
-makes processes wait for one. It is not how much of the processors is used just now: that is what contests weigh
-(`mesh/runtime/busy.py`), and they say "processors idle now".
+makes processes wait for one. It is not how much of the processors is used just now: that is what contests weigh,
+and they say "processors idle now".
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ FAILURES: Final = 2
 NOT_YET: Final = "its health check has not passed yet"
 
 
-class Fitness(NamedTuple):
+class Verdict(NamedTuple):
     """Whether a host is fit for work, and why, in words: of an unfit one, what its check said."""
 
     is_fit: bool
@@ -37,24 +37,24 @@ class Health:
     """One host's health."""
 
     def __init__(self) -> None:
-        self.fitness = Fitness(is_fit=False, why=NOT_YET)
+        self.verdict = Verdict(is_fit=False, why=NOT_YET)
         """What was told last; what it begins with is to be told first."""
 
         self._failures = 0
         self._how = ""
 
-    def take(self, outcome: Outcome) -> Fitness | None:
+    def take(self, outcome: Outcome) -> Verdict | None:
         """Take how the latest run of the check ended; return what is to be told now, None: what was told holds."""
         self._failures = 0 if outcome.is_ok else self._failures + 1
         if outcome.is_ok:
-            if self.fitness.is_fit:
+            if self.verdict.is_fit:
                 return None
-            self.fitness = Fitness(is_fit=True, why="its health check passes")
-            return self.fitness
-        if self.fitness.is_fit and self._failures < FAILURES:
+            self.verdict = Verdict(is_fit=True, why="its health check passes")
+            return self.verdict
+        if self.verdict.is_fit and self._failures < FAILURES:
             return None
-        if not self.fitness.is_fit and outcome.how == self._how:
+        if not self.verdict.is_fit and outcome.how == self._how:
             return None
         self._how = outcome.how
-        self.fitness = Fitness(is_fit=False, why=f"its health check fails: {outcome.text}")
-        return self.fitness
+        self.verdict = Verdict(is_fit=False, why=f"its health check fails: {outcome.text}")
+        return self.verdict

@@ -24,10 +24,12 @@ from __future__ import annotations
 import random
 from typing import Final
 
-SHORT_ABOVE: Final = 0.8
+from mesh.placement.demand import HIGH_LOAD, LOW_LOAD
+
+SHORT_ABOVE: Final = HIGH_LOAD
 """A load above this is a shortage, if it lasts. Load: slots in use over slots."""
 
-ENDS_BELOW: Final = 0.6
+ENDS_BELOW: Final = LOW_LOAD
 """A load below this ends one."""
 
 SHORT_AFTER_S: Final = 30.0

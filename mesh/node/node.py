@@ -8,6 +8,7 @@ decodes packets, gives each message to the machine that owns it, and turns what 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from mesh.core.address import Address
 from mesh.core.effects import Answer, Effect, OpenLifeline, SendDatagram, StartExchange, Stop
@@ -16,6 +17,7 @@ from mesh.core.lines import LineEvent
 from mesh.core.process import ProcessEvent
 from mesh.core.requests import Ask, Dial, Outgoing, Tell
 from mesh.errors import TransportError
+from mesh.hooks.commands import TakeTurn
 from mesh.membership.swim import Swim
 from mesh.node.budget import RUMOUR_BYTES_MAX
 from mesh.node.commands import (
@@ -40,6 +42,9 @@ from mesh.wire.packet import (
 )
 from mesh.wire.parcel_messages import Taken
 from mesh.wire.swim_messages import Lifeline, Refused
+
+_AGAIN: Final = {Submit: "submit", SubmitMany: "submit", SetQueue: "set it", TakeTurn: "ask"}
+"""What needs a majority, and what to do again once there may be one: a node that seeks refuses it at once."""
 
 
 class Node(Machines):
@@ -152,8 +157,9 @@ class Node(Machines):
         if isinstance(command, TakeAddress):
             self._swim.rumours.refutation.move(now, command.address)
             return self._settle(now, self._swim.handle_timeout(now))
-        if isinstance(command, Submit | SubmitMany | SetQueue) and self._swim.phase == "seeking":
-            again = "set it" if isinstance(command, SetQueue) else "submit"
+        is_seeking = self._swim.phase == "seeking"
+        if is_seeking and isinstance(command, Submit | SubmitMany | SetQueue | TakeTurn):
+            again = _AGAIN[type(command)]
             text = f"this node belongs to no mesh yet: {again} again once it does (`mesh status` says so)"
             return [Answer(command.command_id, None, text)]
         task_command: TaskCommand = command

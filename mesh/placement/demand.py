@@ -22,6 +22,12 @@ from typing import Final, NamedTuple
 from mesh.placement.live_view import LiveMember, is_dedicated
 from mesh.wire.records import EMERGENCY, Availability
 
+HIGH_LOAD: Final = 0.8
+"""A load above this is high: it is a shortage if it lasts, and emergency members are needed."""
+
+LOW_LOAD: Final = 0.6
+"""A load below this is low again: the regular members could bear all of it, and what comes next."""
+
 _OUT: Final = frozenset({Availability.UNFIT, Availability.DRAINING})
 
 

@@ -21,7 +21,8 @@ from mesh.queues.settings import (
     MARKS_MAX,
     QueueSettings,
     Strategy,
-    is_later_version,
+    decode,
+    has_version,
     of_value,
     to_value,
 )
@@ -52,8 +53,8 @@ class ChangeSettings:
     def __call__(self, found: Value | None) -> Value | None:
         """Return what to write in place of what a majority reports; None: nothing may be written.
 
-        What holds already, or was overtaken, is written back as it is. Bytes that are nothing are replaced, those of
-        a later version never.
+        What holds already, or was overtaken, is written back as it is. Bytes that are nothing are replaced; those of a
+        setting that cannot be read never are, whatever its version: what it says of the other part would be lost.
         """
         before = self._before(found)
         if found is not None and before is None and self._is_others(found):
@@ -93,5 +94,11 @@ class ChangeSettings:
             return None
 
     def _is_others(self, found: Value) -> bool:
-        """Say whether what cannot be read is for others to change: of a later version, or with an owner."""
-        return found.standing is not Standing.OPEN or is_later_version(found.body)
+        """Say whether this is for others to change: a setting that cannot be read here, or what has an owner."""
+        if found.standing is not Standing.OPEN:
+            return True
+        try:
+            decode(found.body)
+        except DecodeError:
+            return has_version(found.body)
+        return False  # it says that it is another queue's, and is nobody's here

@@ -40,7 +40,7 @@ class ShowQueue:
 class ListQueues:
     """The queues that something is set for, as this node knows them; no majority is asked.
 
-    Answer: `{"queues": [as for ShowQueue, …], "left_out", "unread", "local"}`: how many more there are, how many this
+    Answer: `{"queues": [as for ShowQueue, …], "left_out", "unread", "local"}`: how many more there are, how many of the others this
     version cannot read, and in words how far the list goes.
     """
 

@@ -40,7 +40,8 @@ SET_AT_MAX: Final = 1e10
 
 COUNT_MAX: Final = (1 << 48) - 1
 
-_VERSION: Final = 1
+_VERSION: Final = 2
+"""2 has the weights. 1 was written with and without them; without, the default ones are meant."""
 
 
 class Strategy(StrEnum):
@@ -93,6 +94,13 @@ def queue_key(queue: str) -> bytes:
     return LONG_QUEUES + hashlib.blake2b(key, digest_size=32).digest()
 
 
+def name_in(key: bytes) -> str:
+    """Return the queue that a queue's key names; "" if it holds but a hash, or no text."""
+    if not key.startswith(QUEUES):
+        return ""
+    return key.removeprefix(QUEUES).decode("utf-8", "surrogateescape")
+
+
 def is_queue_key(key: bytes) -> bool:
     """Say whether a register is a queue's."""
     return key.startswith((QUEUES, LONG_QUEUES))
@@ -139,28 +147,31 @@ def decode(data: bytes) -> QueueSettings:
     """Return the setting of its bytes.
 
     Raises:
-        DecodeError: these are no setting's, or those of a later version. Nothing else is ever raised.
+        DecodeError: these are no setting's, or those of a version that is not known. Nothing else is ever raised.
     """
     if len(data) > SETTING_BYTES_MAX:
         raise DecodeError(
             f"a queue's setting of at most {SETTING_BYTES_MAX} bytes is expected, found {len(data)}"
         )
-    if data[:1] != bytes((_VERSION,)):
+    form = _FORMS.get(data[0]) if data else None
+    if form is None:
         found = f"version {data[0]}" if data else "0 bytes"
-        raise DecodeError(f"a queue's setting of version {_VERSION} is expected, found {found}")
+        raise DecodeError(
+            f"a queue's setting of version 1 to {_VERSION} is expected, found {found}"
+        )
     try:
         raw = msgpack.unpackb(data[1:], max_array_len=MARKS_MAX, max_map_len=0, max_ext_len=0)
     except Exception as error:
         raise DecodeError(
             f"a queue's setting is expected, found bytes that are no msgpack: {error}"
         ) from error
-    settings: QueueSettings = _form.unpack(raw)
+    settings: QueueSettings = form.unpack(raw)
     return settings
 
 
-def is_later_version(data: bytes) -> bool:
-    """Say whether these bytes name a later version of settings than this one knows."""
-    return data[:1] > bytes((_VERSION,))
+def has_version(data: bytes) -> bool:
+    """Say whether these bytes name a version of settings, this one's, an earlier or a later one; else they are nothing."""
+    return data[:1] > b"\0"
 
 
 def to_value(settings: QueueSettings) -> Value:
@@ -202,13 +213,13 @@ def _unpack_count(raw: Any) -> int:  # noqa: ANN401 - comes from msgpack
 
 
 _STRATEGIES: Final = {str(one): one for one in Strategy}
-_form: Final = s.keyword_struct(
-    QueueSettings,
-    ("queue", tag_form),
-    ("strategy", s.Field(str, _unpack_strategy)),
-    ("weights", weighing_form),
+_HEAD: Final = (("queue", tag_form), ("strategy", s.Field(str, _unpack_strategy)))
+_TAIL: Final = (
     ("count", s.Field(int, _unpack_count)),
     ("set_at", s.Field(float, _unpack_time)),
     ("set_by", s.printable(NAME_CHARS_MAX)),
     ("marks", s.many(s.uint(64), MARKS_MAX)),
 )
+_form: Final = s.keyword_struct(QueueSettings, *_HEAD, ("weights", weighing_form), *_TAIL)
+_form_of_1: Final = s.keyword_struct(QueueSettings, *_HEAD, *_TAIL)
+_FORMS: Final = {1: s.either(_form_of_1, _form, len(_HEAD) + len(_TAIL)), _VERSION: _form}

@@ -23,6 +23,7 @@ from mesh.core.effects import Stop
 from mesh.core.events import Event
 from mesh.core.ids import format_id
 from mesh.core.lines import DatagramRefused, HungUp
+from mesh.core.start_line import shown_line
 from mesh.core.stored import Kept
 from mesh.errors import DataDirectoryError, DecodeError
 from mesh.node.commands import Leave, SetRoom
@@ -299,7 +300,7 @@ class Agent:
             "profile": self._settings.profile,
             "data": shown_path(self._data.path),
             "guardian_pid": self._guard.pid,
-            "command": self._settings.command,
+            "command": shown_line(self._settings.command),
         }
         status = Status(self._node.view, self._clock, counters, facts, self._describe)
         desk = self._sealing.service(status.members)
@@ -357,7 +358,7 @@ class Agent:
         await self._guard.listen()
         reason = (
             f"the guardian (process {self._guard.pid}) has died: the work here ends, and the node with it; "
-            f"start both again: {self._settings.command or 'mesh join'}"
+            f"start both again: {shown_line(self._settings.command) or 'mesh join'}"
         )
         self._console.say(reason)
         self._driver.halt(Stop(_HALTED, f"the guardian (process {self._guard.pid}) has died"))

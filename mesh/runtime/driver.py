@@ -128,7 +128,8 @@ class Driver:
 
     async def run(self) -> fx.Stop:
         """Start the node and keep its deadlines until it stops; return how it stopped."""
-        self._apply(self._node.start(self._clock()))
+        self._given_at = self._clock()  # what was due before it can have been due from now on only
+        self._apply(self._node.start(self._given_at))
         while True:
             with trio.CancelScope() as self._sleep:
                 self._armed = math.nan

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import trio
 
-from mesh.hooks.health import Fitness, Health
+from mesh.hooks.health import Health, Verdict
 from mesh.runtime.shell import Shell
 
 
@@ -17,7 +17,7 @@ class HealthCheck:
     """One node's check. `run` it while the node runs."""
 
     def __init__(
-        self, shell: Shell, *, every_s: float, timeout_s: float, tell: Callable[[Fitness], None]
+        self, shell: Shell, *, every_s: float, timeout_s: float, tell: Callable[[Verdict], None]
     ) -> None:
         """`tell` hears of each change, and at the start that the check has not passed yet."""
         self._shell = shell
@@ -28,7 +28,7 @@ class HealthCheck:
     async def run(self) -> None:
         """Check until cancelled; the run that is under way then is killed."""
         health = Health()
-        self._tell(health.fitness)
+        self._tell(health.verdict)
         while True:
             begun = trio.current_time()
             outcome = await self._shell.run(self._timeout_s)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import format_id
-from mesh.hooks.health import NOT_YET, Fitness
+from mesh.hooks.health import NOT_YET, Verdict
 from mesh.node.commands import SetFitness
 from mesh.node.node import Node
 from mesh.runtime.clock import Clock
@@ -33,13 +33,21 @@ def hook_parts(
     """Return those that are asked for; `emit` publishes an event of this node, `say` writes a line of its log."""
     parts: list[HealthCheck | ShortageHook] = []
 
-    def tell(fitness: Fitness) -> None:
-        driver.tell(SetFitness(fitness.is_fit, fitness.why))
-        text = f"this host takes {'work' if fitness.is_fit else 'no work'}: {fitness.why}"
-        if fitness.is_fit or fitness.why == NOT_YET:
-            say(text)  # events have it as a change of the card
-        else:
+    was_fit = False
+
+    def tell(verdict: Verdict) -> None:
+        nonlocal was_fit
+        driver.tell(SetFitness(verdict.is_fit, verdict.why))
+        text = f"this host takes {'work' if verdict.is_fit else 'no work'}: {verdict.why}"
+        if verdict.is_fit:
+            say(text)  # events have it as a change of the card, which says why
+        elif was_fit:
+            say(f"warning: {text}")  # the same
+        elif verdict.why == NOT_YET:
+            say(text)
+        else:  # unfit as before, and for another reason: the card stays as it is
             emit(Event(kind=EventKind.WARN, detail=text))
+        was_fit = verdict.is_fit
 
     def describe() -> dict[str, str]:
         card = node.identity.card

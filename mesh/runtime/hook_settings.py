@@ -5,20 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from mesh.core import limits
 from mesh.errors import ConfigError
 from mesh.hooks.shortage import COOL_DOWN_S, SHORT_AFTER_S
 from mesh.runtime.requests import ARGUMENT_BYTES_MAX
 
 HEALTH_EVERY_S: Final = 10.0
-HEALTH_EVERY_S_MIN: Final = 1.0
-HEALTH_EVERY_S_MAX: Final = 3_600.0
 HEALTH_TIMEOUT_S_MAX: Final = 30.0
 """No run of a check may take longer, however seldom it runs: a host that has become unfit is to be known for it."""
-
-SHORT_AFTER_S_MIN: Final = 1.0
-SHORT_AFTER_S_MAX: Final = 3_600.0
-COOL_DOWN_S_MIN: Final = 10.0
-COOL_DOWN_S_MAX: Final = 7 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,30 +63,16 @@ class HookSettings:
         """Raise ConfigError for whatever is wrong."""
         _check_line("--health-check", self.health_check)
         _check_line("--on-shortage", self.on_shortage)
-        for flag, found_s, low_s, high_s, owner, line in (
-            (
-                "--health-every",
-                self.health_every_s,
-                HEALTH_EVERY_S_MIN,
-                HEALTH_EVERY_S_MAX,
-                "--health-check",
-                self.health_check,
-            ),
-            (
-                "--short-after",
-                self.short_after_s,
-                SHORT_AFTER_S_MIN,
-                SHORT_AFTER_S_MAX,
-                "--on-shortage",
-                self.on_shortage,
-            ),
+        check, shortage = self.health_check, self.on_shortage
+        for flag, found_s, (low_s, high_s), owner, line in (
+            ("--health-every", self.health_every_s, limits.HEALTH_EVERY_S, "--health-check", check),
+            ("--short-after", self.short_after_s, limits.SHORT_AFTER_S, "--on-shortage", shortage),
             (
                 "--shortage-cool-down",
                 self.shortage_cool_down_s,
-                COOL_DOWN_S_MIN,
-                COOL_DOWN_S_MAX,
+                limits.COOL_DOWN_S,
                 "--on-shortage",
-                self.on_shortage,
+                shortage,
             ),
         ):
             if found_s is None:
@@ -104,7 +84,8 @@ class HookSettings:
                 )
             if not low_s <= found_s <= high_s:
                 raise ConfigError(
-                    f"{flag} lies between {low_s:g} and {high_s:g} s, found {found_s:g}"
+                    f"{flag} lies between {low_s:g} and {high_s:g} s, found {found_s:g}; name a time within that, "
+                    "or leave it away"
                 )
 
 

@@ -189,7 +189,7 @@ class AgentSettings:
             )
         if len(set(self.queues)) > DEDICATED_QUEUES_MAX:
             raise ConfigError(
-                f"at most {DEDICATED_QUEUES_MAX} queues are expected, found {len(self.queues)}"
+                f"a node is for {DEDICATED_QUEUES_MAX} queues at most, found {len(set(self.queues))}: give others to another node"
             )
         for queue in self.queues:
             check_name(queue)
@@ -217,10 +217,13 @@ class AgentSettings:
         self._check_queues()
         if not 0 <= self.drain_s <= DRAIN_S_MAX:
             raise ConfigError(
-                f"--drain lies between 0 and {DRAIN_S_MAX:g} s, found {self.drain_s:g}"
+                f"--drain lies between 0 and {DRAIN_S_MAX:g} s, found {self.drain_s:g}; name a time within that"
             )
         if self.slots is not None and not 0 <= self.slots <= SLOTS_MAX:
-            raise ConfigError(f"slots lie between 0 and {SLOTS_MAX}, found {self.slots}")
+            raise ConfigError(
+                f"slots lie between 0 and {SLOTS_MAX}, found {self.slots}; name a number within that, or none for one "
+                "for each processor"
+            )
         card = Card(
             node_id=NodeId(1),
             boot=0,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import trio
 
@@ -20,6 +20,7 @@ from mesh.hooks.commands import TakeTurn
 from mesh.hooks.latest import shortage_of
 from mesh.hooks.shortage import Shortage
 from mesh.hooks.taker import RETRY_S, TurnTaker
+from mesh.placement.demand import Demand
 from mesh.runtime.clock import Clock
 from mesh.runtime.shell import Shell
 
@@ -28,22 +29,6 @@ TIMEOUT_S: Final = 300.0
 """No run of the hook may take longer."""
 
 Ask: TypeAlias = Callable[[Callable[[int], TakeTurn]], Awaitable[Any]]
-
-
-class Demand(Protocol):
-    """How much of a pool is in use."""
-
-    @property
-    def used(self) -> int:
-        """Slots in use."""
-
-    @property
-    def slots(self) -> int:
-        """Slots that there are."""
-
-    @property
-    def load(self) -> float:
-        """The one over the other."""
 
 
 class Ways(NamedTuple):
@@ -132,7 +117,7 @@ class ShortageHook:
         if self._is_refusal_said:
             return
         self._is_refusal_said = True
-        text = f"{_words(self._ways.pool, demand)}, and its --on-shortage is not run: {error}; asks again every {RETRY_S:g} s"
+        text = f"{_words(self._ways.pool, demand)}, and its --on-shortage is not run: {error}; asks again {RETRY_S:g} s after each answer"
         self._ways.emit(Event(kind=EventKind.WARN, detail=text))
 
 

@@ -64,7 +64,8 @@ class Cancelling(TaskTalk):
         if isinstance(body, str) or value is None:
             return self.end(error=str(body))
         if body.state.is_terminal or body.is_cancel_requested or part == _PROPOSE:
-            return self.end(self._means.json(self._key, value))
+            strategy = self._means.strategy(now, body.spec.queue)
+            return self.end(self._means.json(self._key, value, strategy=strategy))
         return self._go_on(now, body)
 
     def on_reply(self, now: float, sender: NodeId, reply: Reply) -> list[Step]:

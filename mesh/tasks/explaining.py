@@ -11,13 +11,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mesh.core.ids import NodeId
-from mesh.registers.asker import Outcome
+from mesh.queues.settings import Strategy
 from mesh.tasks.commands import WhyTask
 from mesh.tasks.contest_json import contest_json
 from mesh.tasks.means import Means, Step
 from mesh.tasks.talk import Reply
 from mesh.tasks.waiting import Getting
 from mesh.wire.contest_messages import AskContest, ContestTold
+from mesh.wire.register_messages import Value
 
 TOLD_S: Final = 0.5
 """So long the voters have to tell: who does not is slow, or gone, and the rest is worth having."""
@@ -32,15 +33,11 @@ class Explaining(Getting):
         self._awaited: dict[NodeId, None] = {}
         self._contests: list[dict[str, Any]] = []
 
-    def on_outcome(self, now: float, part: int, outcome: Outcome) -> list[Step]:
+    def _tell_task(self, now: float, value: Value, strategy: Strategy | None) -> list[Step]:
         """Ask the voters for what they remember, once the task is known."""
-        answer = super().on_outcome(now, part, outcome)
-        found = answer[0]
-        if isinstance(found, tuple) or found.error is not None:
-            return answer
-        self._found = found.result
+        self._found = self._means.json(self._key, value, strategy=strategy)
         self._awaited = dict.fromkeys(self._means.registers.seats(self._key).voters)
-        self.is_over, self.due = False, now + TOLD_S
+        self.due = now + TOLD_S
         return [(voter, AskContest(self._task_id)) for voter in self._awaited]
 
     def on_reply(self, now: float, sender: NodeId, reply: Reply) -> list[Step]:

@@ -48,7 +48,9 @@ BODY_BYTES_MAX: Final = 1_048_576
 HEADS_IN_MIND_MAX: Final = 256
 """Heads that were read lately, each of some hundred bytes."""
 
-_VERSION: Final = 1
+_VERSION: Final = 2
+"""2 tells when an attempt was claimed from when its process was started. 1 was written with one time for both, and with two."""
+
 _FRONT: Final = struct.Struct(">BI")
 _ITEMS_MAX: Final = ARGUMENTS_MAX
 """The longest list in a task."""
@@ -96,7 +98,7 @@ def decode(data: bytes) -> Body:
             f"a task of at most {BODY_BYTES_MAX} bytes is expected, found {len(data)}"
         )
     head, end = _read_head(data)
-    rest: _Rest = _rest.unpack(_unpack(data[end:]))
+    rest: _Rest = _RESTS[data[0]].unpack(_unpack(data[end:]))
     body = Body(
         spec=Spec(
             task_id=head.task_id,
@@ -168,9 +170,9 @@ def of_value(value: Value) -> Body:
 
 def _read_head(data: bytes) -> tuple[Head, int]:
     """Return a task's head, and where it ends."""
-    if len(data) < _FRONT.size or data[0] != _VERSION:
+    if len(data) < _FRONT.size or data[0] not in _RESTS:
         found = f"version {data[0]}" if len(data) >= _FRONT.size else f"{len(data)} bytes"
-        raise DecodeError(f"a task of version {_VERSION} is expected, found {found}")
+        raise DecodeError(f"a task of version 1 to {_VERSION} is expected, found {found}")
     end = _FRONT.size + _FRONT.unpack_from(data)[1]
     if end > len(data):
         raise DecodeError(
@@ -226,8 +228,7 @@ _head = s.keyword_struct(
     ("labels", t.labels_form),
     ("needs", t.needs_form),
 )
-_attempt = s.keyword_struct(
-    Attempt,
+_WHOSE: Final = (
     ("number", t.attempt_form),
     ("node_id", s.nonzero(64)),
     ("boot", s.uint(48)),
@@ -235,12 +236,22 @@ _attempt = s.keyword_struct(
     ("cause", r.enum_of(AttemptCause)),
     ("token", s.optional(ballot_form)),
     ("claimed", _time),
-    ("started", s.optional(_time)),
+)
+_ITS_END: Final = (
     ("ended", s.optional(_time)),
     ("end", r.enum_of(End)),
     ("exit_code", s.optional(s.uint(8))),
     ("error", _error),
 )
+_attempt = s.keyword_struct(Attempt, *_WHOSE, ("started", s.optional(_time)), *_ITS_END)
+
+
+def _attempt_of_1(*, claimed: float, ended: float | None, **parts: Any) -> Attempt:  # noqa: ANN401 - each was checked
+    return Attempt(
+        claimed=claimed, started=None if ended is None else claimed, ended=ended, **parts
+    )
+
+
 _result = s.keyword_struct(
     Result,
     ("exit_code", s.optional(s.uint(8))),
@@ -258,15 +269,26 @@ _terms = s.keyword_struct(
     ("retry_delay_s_max", _duration),
     ("retain_s", _duration),
 )
-_rest = s.keyword_struct(
-    _Rest,
-    ("argv", s.many(s.text(ARGUMENT_CHARS_MAX), ARGUMENTS_MAX)),
-    ("env", s.pairs(s.text(1024, empty=False), s.text(ARGUMENT_CHARS_MAX), 1024)),
-    ("cwd", s.text(4096)),
-    ("terms", _terms),
-    ("origin", _name),
-    ("retry_of", s.text(TASK_ID_CHARS_MAX)),
-    ("retries_left", s.uint(16)),
-    ("attempts", s.many(_attempt, ATTEMPTS_MAX)),
-    ("result", s.optional(_result)),
-)
+
+
+def _rest_with(attempt: s.Field) -> s.Field:
+    return s.keyword_struct(
+        _Rest,
+        ("argv", s.many(s.text(ARGUMENT_CHARS_MAX), ARGUMENTS_MAX)),
+        ("env", s.pairs(s.text(1024, empty=False), s.text(ARGUMENT_CHARS_MAX), 1024)),
+        ("cwd", s.text(4096)),
+        ("terms", _terms),
+        ("origin", _name),
+        ("retry_of", s.text(TASK_ID_CHARS_MAX)),
+        ("retries_left", s.uint(16)),
+        ("attempts", s.many(attempt, ATTEMPTS_MAX)),
+        ("result", s.optional(_result)),
+    )
+
+
+_rest = _rest_with(_attempt)
+_one_time = s.keyword_struct(_attempt_of_1, *_WHOSE, *_ITS_END)
+_RESTS: Final = {
+    1: _rest_with(s.either(_one_time, _attempt, len(_WHOSE) + len(_ITS_END))),
+    _VERSION: _rest,
+}

@@ -7,7 +7,6 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from mesh.core.ballot import Ballot
 from mesh.core.effects import Answer
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember, LiveView
@@ -144,30 +143,18 @@ class Means:
         """Return `now` as time of day."""
         return now + self.unix_offset_s
 
-    def json(self, key: bytes, value: Value, *, asked_at: float | None = None) -> dict[str, Any]:
-        """Return the JSON of the task that a majority was seen to hold.
+    def json(self, key: bytes, value: Value, *, strategy: Strategy | None = None) -> dict[str, Any]:
+        """Return the JSON of the task that a majority was seen to hold, with its home as it is now, if it is known to have one. O(members).
 
-        `asked_at`: when somebody asked about this one task; then it says its queue's strategy, and that is asked about.
+        `strategy`: its queue's; None: not known, and then no home is named.
 
         Raises:
             DecodeError: it holds none that this version can read.
         """
+        body = of_value(value)
         record = self.registers.voter.record(key)
         token = record.ballot if record.value == value else None
-        body = of_value(value)
-        strategy = None if asked_at is None else self.strategy(asked_at, body.spec.queue)
-        return self.body_json(key, body, strategy=strategy, token=token)
-
-    def body_json(
-        self,
-        key: bytes,
-        body: Body,
-        *,
-        strategy: Strategy | None = None,
-        token: Ballot | None = None,
-    ) -> dict[str, Any]:
-        """Return a task's JSON, with its home as it is now, if its queue's tasks have one. O(members)."""
-        has_home = strategy in {None, Strategy.RENDEZVOUS} and not body.state.is_terminal
+        has_home = strategy is Strategy.RENDEZVOUS and not body.state.is_terminal
         candidates = self.view.candidates(body.head.wants) if has_home else []
         home = candidates[0].name if candidates else None
         word = None if strategy is None else str(strategy)
@@ -197,7 +184,7 @@ class Means:
         )
 
     def no_majority(self, key: bytes, waited_s: float, what: str = "task") -> str:
-        """Return the sentence for a question that no majority of the voters of a task, or a queue, answered in time."""
+        """Return the sentence for a question that no majority of the voters of a task, a queue or a hook answered in time."""
         voters = self.registers.seats(key).voters
         if not voters:
             return "this node knows no voters yet: it has not met the mesh; try again in a moment"

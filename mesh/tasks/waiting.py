@@ -10,11 +10,14 @@ from __future__ import annotations
 from typing import Final
 
 from mesh.core.ids import NodeId
+from mesh.errors import DecodeError
+from mesh.queues.settings import DEFAULT, Strategy, of_value, queue_key
 from mesh.registers.asker import Late, Outcome
 from mesh.registers.proposal import Refused
 from mesh.tasks.commands import GetTask, WaitFor
 from mesh.tasks.means import Means, Step
 from mesh.tasks.talk import Reply, TaskTalk, refused_text
+from mesh.wire.register_messages import Value
 from mesh.wire.task_messages import Notice, Watch
 
 POLL_S: Final = 1.0
@@ -24,19 +27,28 @@ POLL_S_MAX: Final = 16.0
 WATCH_S: Final = 60
 """So long the voters are asked to tell of changes, anew with every reading after half of it."""
 
+QUEUE_S: Final = 2.0
+"""So long the voters of a task's queue are waited for: the task itself is worth having without its strategy."""
+
+_QUEUE: Final = 1
+"""The part that asks about the queue."""
+
 READ_S: Final = 5.0
 """How long one of the readings of one who waits may take."""
 
 
 class Getting(TaskTalk):
-    """`GetTask`."""
+    """`GetTask`. Where this node has not heard of the queue yet, its register is asked next: a home depends on it."""
 
     def __init__(self, number: int, means: Means, command: GetTask) -> None:
         super().__init__(number, command.command_id, means, command.timeout_s, command.task_id)
+        self._value: Value | None = None
+        self._queue = ""
 
     def on_outcome(self, now: float, part: int, outcome: Outcome) -> list[Step]:
         """Answer with what a majority holds."""
-        del part
+        if part == _QUEUE:
+            return self._on_queue(now, outcome)
         if isinstance(outcome, Late):
             return self._late()
         if isinstance(outcome, Refused):
@@ -44,7 +56,31 @@ class Getting(TaskTalk):
         body = self._body(outcome.value)
         if isinstance(body, str) or outcome.value is None:
             return self.end(error=str(body))
-        return self.end(self._means.json(self._key, outcome.value, asked_at=now))
+        self._value, self._queue = outcome.value, body.spec.queue
+        strategy = self._means.strategy(now, self._queue)
+        if strategy is None:
+            key = queue_key(self._queue)
+            self._means.registers.read(now, key, self.tag(_QUEUE), QUEUE_S)
+            return []
+        return self._tell_task(now, self._value, strategy)
+
+    def _on_queue(self, now: float, outcome: Outcome) -> list[Step]:
+        assert self._value is not None
+        if isinstance(outcome, Refused | Late):
+            return self._tell_task(now, self._value, None)
+        try:
+            found = outcome.value
+            settings = None if found is None else of_value(self._queue, found)
+        except DecodeError:
+            settings = None  # by what this version cannot read, nothing is set
+        self._means.learn_queue(now, self._queue, settings)
+        strategy = DEFAULT if settings is None else settings.strategy
+        return self._tell_task(now, self._value, strategy)
+
+    def _tell_task(self, now: float, value: Value, strategy: Strategy | None) -> list[Step]:
+        """Answer. No strategy: a majority of the queue's voters did not; then no home is named."""
+        del now
+        return self.end(self._means.json(self._key, value, strategy=strategy))
 
 
 class Waiting(TaskTalk):

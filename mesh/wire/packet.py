@@ -30,8 +30,10 @@ from mesh.wire import (
 from mesh.wire.schema import describe
 
 MAGIC: Final = 0x4D
-VERSION: Final = 1
-VERSIONS: Final = (1, 1)  # the range spoken here, both inclusive
+VERSION: Final = 2
+"""Within one version messages have one shape (`schema.struct`): whoever changes one raises this."""
+
+VERSIONS: Final = (2, 2)  # the range spoken here, both inclusive
 HEADER: Final = struct.Struct(">BBQQ")
 DATAGRAM_BYTES_MAX: Final = 1400
 PACKET_BYTES_MAX: Final = DATAGRAM_BYTES_MAX - 48

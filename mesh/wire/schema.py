@@ -170,6 +170,16 @@ def keyword_struct(kind: Callable[..., Any], *fields: tuple[str, Field]) -> Fiel
     return struct(lambda *parts: kind(**dict(zip(names, parts, strict=True))), *fields)
 
 
+def either(one: Field, other: Field, size: int) -> Field:
+    """Return the field of a list that is the first one's if it has `size` items, else the other's. It packs as the first."""
+
+    def unpack(raw: Any) -> Any:
+        is_first = type(raw) is list and len(raw) == size
+        return (one if is_first else other).unpack(raw)
+
+    return Field(one.pack, unpack)
+
+
 def pairs(key: Field, value: Field, count_max: int) -> Field:
     """Return the field of a tuple of (key, value) tuples, sorted by key and without repeats."""
 

@@ -22,6 +22,7 @@ from mesh.wire.packet import (
     FRAME_BYTES_MAX,
     HEADER,
     MAGIC,
+    VERSION,
     decode_packet,
     encode_message,
     encode_packet,
@@ -71,7 +72,7 @@ def garbage(node: NodeProcess) -> Iterator[bytes]:
     yield b""
     for size in (1, 2, HEADER.size - 1, HEADER.size, 100, DATAGRAM_BYTES_MAX, 9_000, 65_507):
         yield rng.randbytes(size)
-        yield bytes([MAGIC, 1]) + rng.randbytes(max(0, size - 2))
+        yield bytes([MAGIC, VERSION]) + rng.randbytes(max(0, size - 2))
     for cut in range(len(good)):
         yield good[:cut]
     for _ in range(200):

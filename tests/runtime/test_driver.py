@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import trio
 import trio.testing
@@ -129,6 +131,20 @@ async def test_a_deadline_that_falls_due_amid_the_work_that_set_it_is_late_by_th
         driver.handle_datagram(PEER, b"hard work")
         await trio.testing.wait_all_tasks_blocked()
         assert driver.lateness.to_json()["worst_ms"] == 250.0
+
+
+async def test_a_node_that_has_something_to_do_from_the_first_on_is_not_late_for_ever(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    node = ScriptedNode()
+    node.deadline = -math.inf
+    async with driven(node) as (driver, hand, _):
+        await trio.sleep(3)
+        driver.handle_datagram(PEER, b"and the load with it")
+        assert [given[0] for given in node.inputs] == ["start", "timeout", "datagram"]
+        assert driver.lateness.to_json()["worst_ms"] == 0.0
+        assert driver.counters["dropped_bug"] == 0
+        assert hand.did == []
 
 
 async def test_an_earlier_deadline_replaces_a_later_one(

@@ -143,7 +143,7 @@ def test_reach_is_loopback_until_it_is_lifted(host: str, is_within: bool) -> Non
         ({"node_class": "dedicated", "queues": ("",)}, "a queue's name of 1 to 128"),
         (
             {"node_class": "dedicated", "queues": tuple(f"q{n}" for n in range(17))},
-            "at most 16 queues",
+            "16 queues at most, found 17: give others to another node",
         ),
         (
             {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import pytest
 import trio
@@ -13,9 +13,12 @@ import trio
 from mesh.core.events import Event, EventKind
 from mesh.errors import CommandRefused, ConfigError
 from mesh.hooks.commands import TakeTurn
-from mesh.hooks.health import NOT_YET, Fitness
+from mesh.hooks.health import NOT_YET, Verdict
+from mesh.node.commands import SetFitness
+from mesh.placement.demand import Demand
 from mesh.runtime import shortage as module
 from mesh.runtime.health import HealthCheck
+from mesh.runtime.hook_parts import hook_parts
 from mesh.runtime.hook_settings import HookSettings
 from mesh.runtime.shell import Shell
 from mesh.runtime.shortage import ShortageHook, Ways
@@ -28,7 +31,7 @@ EVERY_S = 0.05
 async def test_a_node_is_told_when_its_host_becomes_fit_unfit_and_fit_again(
     tmp_path: Path, until: Until
 ) -> None:
-    told: list[Fitness] = []
+    told: list[Verdict] = []
     state, runs = tmp_path / "state", tmp_path / "runs"
     shell = Shell(f"echo run >>{runs}; cat {state}; [ -e {tmp_path}/fit ]")
     check = HealthCheck(shell, every_s=EVERY_S, timeout_s=5.0, tell=told.append)
@@ -37,8 +40,8 @@ async def test_a_node_is_told_when_its_host_becomes_fit_unfit_and_fit_again(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(check.run)
         await until(lambda: len(told) == 2)
-        assert told[0] == Fitness(is_fit=False, why=NOT_YET)
-        failing = Fitness(is_fit=False, why="its health check fails: exit code 1: no GPU")
+        assert told[0] == Verdict(is_fit=False, why=NOT_YET)
+        failing = Verdict(is_fit=False, why="its health check fails: exit code 1: no GPU")
         assert told[1] == failing
         (tmp_path / "fit").touch()
         await until(lambda: len(told) == 3)
@@ -54,8 +57,52 @@ async def test_a_node_is_told_when_its_host_becomes_fit_unfit_and_fit_again(
     assert len(told) == 5, "while nothing changes nothing is told"
 
 
+class Tells:
+    """A driver that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def tell(self, command: object) -> None:
+        self.told.append(command)
+
+
+def test_each_change_of_the_health_is_one_event_that_says_why() -> None:
+    driver, events, lines = Tells(), list[Event](), list[str]()
+    unused: Any = None
+    (check,) = hook_parts(
+        HookSettings(health_check="true"),
+        node=unused,
+        driver=cast("Any", driver),
+        clock=unused,
+        guard=unused,
+        emit=events.append,
+        say=lines.append,
+    )
+    assert isinstance(check, HealthCheck)
+    for is_fit, why in ((False, NOT_YET), (False, "A"), (True, "B"), (False, "C"), (False, "D")):
+        check._tell(Verdict(is_fit, why))
+    assert driver.told == [
+        SetFitness(is_fit=False, why=NOT_YET),
+        SetFitness(is_fit=False, why="A"),
+        SetFitness(is_fit=True, why="B"),
+        SetFitness(is_fit=False, why="C"),
+        SetFitness(is_fit=False, why="D"),
+    ]
+    # B and C change the card, which is an event already.
+    assert [event.detail for event in events] == [
+        "this host takes no work: A",
+        "this host takes no work: D",
+    ]
+    assert lines == [
+        f"this host takes no work: {NOT_YET}",
+        "this host takes work: B",
+        "warning: this host takes no work: C",
+    ]
+
+
 async def test_a_check_that_hangs_is_a_failure_and_the_next_one_is_run(until: Until) -> None:
-    told: list[Fitness] = []
+    told: list[Verdict] = []
     check = HealthCheck(
         Shell("echo asking the disk; sleep 300"), every_s=EVERY_S, timeout_s=0.1, tell=told.append
     )
@@ -66,22 +113,13 @@ async def test_a_check_that_hangs_is_a_failure_and_the_next_one_is_run(until: Un
     assert told[1].why == "its health check fails: took longer than 0.1 s: asking the disk"
 
 
-class Use(NamedTuple):
-    used: int
-    slots: int
-
-    @property
-    def load(self) -> float:
-        return self.used / self.slots
-
-
 class Mesh:
     """What a hook has of its node, whose clock a test moves."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, line: str, answers: list[Any]) -> None:
         monkeypatch.setattr(module, "LOOK_S", 0.001)
         self.now = 0.0
-        self.use = Use(15, 16)
+        self.use = Demand(15, 16)
         self.asked: list[TakeTurn] = []
         self.events: list[Event] = []
         self.answers = answers
@@ -159,7 +197,7 @@ async def test_where_no_majority_answers_it_is_said_once_and_asked_again(
     warned, again, begun, _ = mesh.events
     assert [warned.kind, again.kind, begun.kind] == [EventKind.WARN] * 2 + [EventKind.HOOK]
     assert warned.detail.endswith(
-        "and its --on-shortage is not run: no majority; asks again every 10 s"
+        "and its --on-shortage is not run: no majority; asks again 10 s after each answer"
     )
     assert "none again" in again.detail
     assert len({one.mark for one in mesh.asked[:5]}) == 1, "no turn of these was used"
@@ -186,7 +224,7 @@ async def test_while_there_are_slots_nobody_is_asked(
     monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     mesh = Mesh(monkeypatch, "true", [])
-    mesh.use = Use(12, 16)
+    mesh.use = Demand(12, 16)
     await mesh.run(until, lambda: mesh.now > 100)
     assert mesh.asked == []
 

@@ -39,3 +39,14 @@ def test_how_a_node_was_started_last_is_there_when_it_is_gone(
 def test_a_record_of_the_start_that_says_nothing_is_no_hint(tmp_path: Path, text: str) -> None:
     (tmp_path / "start").write_text(text)
     assert last_start(tmp_path) == ""
+
+
+def test_what_a_hook_runs_is_kept_and_not_shown(tmp_path: Path) -> None:
+    data = open_data_dir(tmp_path / "data", 1_000)
+    whole = "mesh join --on-shortage 'call --token SECRET' host1"
+    data.note_start(whole)
+    data.close()
+    kept = tmp_path / "data" / "start"
+    assert whole in kept.read_text()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert last_start(data.path) == f"mesh join --on-shortage … host1  # …: see {kept}"

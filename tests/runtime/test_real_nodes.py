@@ -125,7 +125,7 @@ def test_garbage_on_every_port_changes_nothing(nodes: Nodes) -> None:
     a = nodes.start("a")
     status = nodes.wait_member("a")
     host, port = "127.0.0.1", int(status["address"].rpartition(":")[2])
-    garbage = [b"", b"\x00", b"M", b"M\x01" + b"\xff" * 40, b"M\x09" + b"\x01" * 16, os.urandom(1_400),
+    garbage = [b"", b"\x00", b"M", b"M\x02" + b"\xff" * 40, b"M\x09" + b"\x01" * 16, os.urandom(1_400),
                b"x" * 9_000, b"GET / HTTP/1.1\r\n\r\n"]  # fmt: skip
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         for data in garbage:

@@ -184,7 +184,7 @@ def test_a_code_never_gets_another_meaning() -> None:
 
 
 def test_the_header_is_the_same_in_every_version() -> None:
-    assert (MAGIC, HEADER.format, VERSIONS) == (0x4D, ">BBQQ", (1, 1))
+    assert (MAGIC, HEADER.format, VERSIONS) == (0x4D, ">BBQQ", (2, 2))
 
 
 def test_the_effects_are_a_closed_set() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mesh.hooks.shortage import COOL_DOWN_S, GAP_S, SHORT_AFTER_S, SPREAD_S, Shortage
+from mesh.placement.demand import demand_of
 
 HIGH, BAND, LOW = 0.9, 0.7, 0.5
 
@@ -86,7 +87,7 @@ def test_where_nobody_looked_the_clock_begins_anew() -> None:
 
 
 def test_a_mesh_without_slots_is_short() -> None:
-    assert Watch().see(float("inf"), SHORT_AFTER_S + SPREAD_S + 2) != []
+    assert Watch().see(demand_of([]).load, SHORT_AFTER_S + SPREAD_S + 2) != []
 
 
 @given(st.lists(st.tuples(st.floats(0, 2), st.integers(1, 90)), max_size=20), st.integers(0, 99))

@@ -18,6 +18,7 @@ from mesh.core.events import EventKind
 from mesh.core.ids import NO_MESH, MeshId, NodeId, format_id, low32
 from mesh.core.requests import Ask
 from mesh.errors import TransportError
+from mesh.hooks.commands import TakeTurn
 from mesh.node.commands import Leave, SetLoad
 from mesh.node.config import Metadata
 from mesh.node.delivery import Parcel
@@ -133,7 +134,7 @@ def test_request_of_another_version_is_refused_with_both_versions() -> None:
     assert isinstance(refusal, Refused)
     assert refusal.code == "version"
     assert "version 9" in refusal.text
-    assert "1 to 1" in refusal.text
+    assert "2 to 2" in refusal.text
     assert effects == []
 
 
@@ -162,6 +163,13 @@ def test_seeking_node_sets_no_queue_and_says_why() -> None:
     (answer,) = node.handle_command(NOW, SetQueue(1, "thumbs", Strategy.PULL))
     assert isinstance(answer, Answer)
     assert "belongs to no mesh yet: set it again" in str(answer.error)
+
+
+def test_seeking_node_takes_no_turn_of_a_hook_and_says_so_at_once() -> None:
+    node = started(mesh_id=NO_MESH, seeds=("there:1",))
+    (answer,) = node.handle_command(NOW, TakeTurn(1, "shortage/default", 600.0, 7, 5.0))
+    assert isinstance(answer, Answer)
+    assert "belongs to no mesh yet: ask again" in str(answer.error)
 
 
 @pytest.mark.parametrize("mesh_id", [NO_MESH, MESH])

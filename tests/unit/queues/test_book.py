@@ -205,7 +205,7 @@ def test_what_is_known_stays_while_no_majority_answers_and_is_asked_no_faster() 
 def test_what_this_version_cannot_read_counts_as_the_default() -> None:
     reader = Reader()
     reader.strategy()
-    later = Value(Standing.OPEN, b"\x02 of a later version")
+    later = Value(Standing.OPEN, b"\x03 of a later version")
     reader.answer(Seen(later, is_chosen=True, is_known=True))
     assert reader.strategy() is DEFAULT
     assert reader.book.unread == 1

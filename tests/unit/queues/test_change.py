@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgpack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -87,11 +88,21 @@ def test_who_was_overtaken_undoes_nothing() -> None:
     assert made(after_both, second).strategy is Strategy.CONTEST
 
 
-def test_bytes_that_are_nothing_are_replaced_and_those_of_a_later_version_never() -> None:
-    assert made(Value(Standing.OPEN, b"\x01rot"), change()).count == 1
+def test_bytes_that_are_nothing_are_replaced_and_those_of_a_setting_that_cannot_be_read_never() -> (
+    None
+):
+    assert made(Value(Standing.OPEN, b"\x00rot"), change()).count == 1
     assert made(Value(Standing.OPEN, b""), change()).count == 1
     assert made(to_value(setting("other")), change()).count == 1
-    assert change()(Value(Standing.OPEN, b"\x02 of a later version")) is None
+    for version in (1, 2, 3):
+        assert change()(Value(Standing.OPEN, bytes((version,)) + b" rot, or later")) is None
+
+
+def test_what_an_earlier_version_has_set_is_kept_where_only_the_weights_are_set() -> None:
+    parts = ["thumbs", "pull", 3, NOON, "anna", [7]]
+    earlier = Value(Standing.OPEN, b"\x01" + bytes(msgpack.packb(parts)))
+    found = made(earlier, change(None, weights=CPU))
+    assert (found.strategy, found.weights, found.count) == (Strategy.PULL, CPU, 4)
 
 
 def test_what_somebody_holds_is_left_alone() -> None:

@@ -22,7 +22,7 @@ from mesh.queues.settings import (
     check_name,
     decode,
     encode,
-    is_later_version,
+    has_version,
     is_queue_key,
     of_value,
     queue_key,
@@ -58,7 +58,7 @@ def test_a_setting_is_the_same_after_it_was_bytes(one: QueueSettings) -> None:
 
 
 @settings(max_examples=200)
-@given(st.binary(max_size=300) | st.binary(max_size=300).map(lambda data: b"\x01" + data))
+@given(st.binary(max_size=300) | st.binary(max_size=300).map(lambda data: b"\x02" + data))
 def test_any_bytes_are_a_setting_or_a_decode_error(data: bytes) -> None:
     with contextlib.suppress(DecodeError):
         assert encode(decode(data))
@@ -94,10 +94,20 @@ def test_any_bytes_are_a_setting_or_a_decode_error(data: bytes) -> None:
 )
 def test_each_part_of_a_setting_is_checked(place: int, wrong: object) -> None:
     parts: list[Any] = list(PACKED)
-    assert decode(b"\x01" + msgpack.packb(parts)).count == 3
+    assert decode(b"\x02" + msgpack.packb(parts)).count == 3
     parts[place] = wrong
     with pytest.raises(DecodeError):
-        decode(b"\x01" + msgpack.packb(parts))
+        decode(b"\x02" + msgpack.packb(parts))
+
+
+@pytest.mark.parametrize("weights", [(), (("cpu", 0.5),)])
+def test_what_version_1_has_set_is_read_with_and_without_weights(
+    weights: tuple[tuple[str, float], ...],
+) -> None:
+    parts = list(PACKED) if weights else [*PACKED[:2], *PACKED[3:]]
+    found = decode(b"\x01" + msgpack.packb(parts))
+    assert found == setting(weights=weights)
+    assert encode(found)[0] == 2, "written on, it is of this version"
 
 
 @pytest.mark.parametrize(
@@ -105,13 +115,13 @@ def test_each_part_of_a_setting_is_checked(place: int, wrong: object) -> None:
     [
         b"",
         b"\x00" + msgpack.packb(PACKED),
-        b"\x02" + msgpack.packb(PACKED),
-        b"\x01" + msgpack.packb(PACKED[:-1]),
-        b"\x01" + msgpack.packb([*PACKED, 1]),
-        b"\x01" + msgpack.packb(PACKED) + b"\x00",
-        b"\x01" + msgpack.packb({"queue": "thumbs"}),
-        b"\x01" + b"\x91" * 1000,
-        b"\x01" + b"\x00" * SETTING_BYTES_MAX,
+        b"\x03" + msgpack.packb(PACKED),
+        b"\x02" + msgpack.packb(PACKED[:-1]),
+        b"\x02" + msgpack.packb([*PACKED, 1]),
+        b"\x02" + msgpack.packb(PACKED) + b"\x00",
+        b"\x02" + msgpack.packb({"queue": "thumbs"}),
+        b"\x02" + b"\x91" * 1000,
+        b"\x02" + b"\x00" * SETTING_BYTES_MAX,
     ],
 )
 def test_bytes_of_another_form_are_refused(data: bytes) -> None:
@@ -120,10 +130,11 @@ def test_bytes_of_another_form_are_refused(data: bytes) -> None:
 
 
 def test_a_later_version_is_told_from_what_is_nothing() -> None:
-    assert is_later_version(b"\x02 whatever it is")
-    assert not is_later_version(encode(setting()))
-    assert not is_later_version(b"\x00")
-    assert not is_later_version(b"")
+    assert has_version(b"\x03 whatever it is")
+    assert has_version(b"\x01 rot")
+    assert has_version(encode(setting()))
+    assert not has_version(b"\x00")
+    assert not has_version(b"")
 
 
 def test_a_register_holds_the_setting_of_its_own_queue_and_is_open() -> None:

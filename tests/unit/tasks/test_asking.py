@@ -82,7 +82,7 @@ def test_a_task_that_nobody_has_is_not_known(command: type) -> None:
 @pytest.mark.parametrize("command", [GetTask, CancelTask, RetryTask, WaitFor])
 def test_a_record_of_a_later_version_is_told_as_such(command: type) -> None:
     hall, desk = hall_of()
-    unread = Value(Standing.OPEN, b"\x02 unheard of")
+    unread = Value(Standing.OPEN, b"\x03 unheard of")
     for voter in VOTERS:
         hall.ask(voter, Accept(task_key(ID), 1, TOKEN, 0, unread))
     assert "cannot be read by this version" in error(desk.give(command(1, ID)))

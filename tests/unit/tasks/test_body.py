@@ -79,9 +79,9 @@ def test_every_truncated_task_is_refused(body: Body) -> None:
             decode(data[:size])
 
 
-def framed(head: object, rest: object) -> bytes:
+def framed(head: object, rest: object, version: int = 2) -> bytes:
     packed = bytes(msgpack.packb(head, unicode_errors="surrogatepass"))
-    front = b"\x01" + len(packed).to_bytes(4, "big")
+    front = bytes((version,)) + len(packed).to_bytes(4, "big")
     return front + packed + bytes(msgpack.packb(rest, unicode_errors="surrogatepass"))
 
 
@@ -91,23 +91,44 @@ def test_any_values_in_a_tasks_frame_are_refused(head: object, rest: object) -> 
         decode(framed(head, rest))
 
 
+def unframed(body: Body) -> tuple[Any, Any]:
+    data = encode(body)
+    size = int.from_bytes(data[1:5], "big")
+    return msgpack.unpackb(data[5 : 5 + size]), msgpack.unpackb(data[5 + size :])
+
+
+def test_version_1_is_read_with_one_time_for_claim_and_start_and_with_two() -> None:
+    for value in every_state().values():
+        body = of_value(value)
+        head, rest = unframed(body)
+        assert decode(framed(head, rest, version=1)) == body
+        for attempt in rest[7]:
+            del attempt[7]
+        one_time = decode(framed(head, rest, version=1))
+        assert replace(one_time, attempts=()) == replace(body, attempts=())
+        for attempt, before in zip(one_time.attempts, body.attempts, strict=True):
+            known = None if before.ended is None else before.claimed
+            assert attempt == replace(before, started=known)
+        assert encode(one_time)[0] == 2, "written on, it is of this version"
+        with pytest.raises(DecodeError):
+            decode(framed(head, rest)) if rest[7] else decode(framed(head, rest, version=3))
+
+
 @given(place=st.integers(0, 30), found=json_like)
 def test_any_value_in_any_place_of_a_task_is_valid_or_refused(place: int, found: object) -> None:
-    data = encode(of_value(every_state()["failed"]))
-    size = int.from_bytes(data[1:5], "big")
-    head = msgpack.unpackb(data[5 : 5 + size])
-    rest = msgpack.unpackb(data[5 + size :])
+    head, rest = unframed(of_value(every_state()["failed"]))
     parts = [(head, i) for i in range(len(head))] + [(rest, i) for i in range(len(rest))]
     parts += [(rest[7][0], i) for i in range(len(rest[7][0]))]
     where, index = parts[place % len(parts)]
     where[index] = found
-    total(decode, framed(head, rest))
+    for version in (1, 2):
+        total(decode, framed(head, rest, version))
 
 
 @pytest.mark.parametrize("bad", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_bytes_are_no_task(bad: bytes) -> None:
     size = len(bad).to_bytes(4, "big")
-    for data in (bad, b"\x01" + size + bad, b"\x01\x00\x00\x00\x01\xc0" + bad):
+    for data in (bad, b"\x02" + size + bad, b"\x02\x00\x00\x00\x01\xc0" + bad):
         with pytest.raises(DecodeError):
             decode(data)
 

@@ -80,7 +80,7 @@ def test_each_change_does_to_each_state_what_the_table_says(
 def test_what_is_not_there_or_cannot_be_read_is_left_alone(change: ch.Change) -> None:
     assert change(None) is None
     assert change.refusal(None) is Refusal.MISSING
-    unread = Value(Standing.OPEN, b"\x02 a later version's")
+    unread = Value(Standing.OPEN, b"\x03 a later version's")
     assert change(unread) is None
     assert change.refusal(unread) is Refusal.UNREADABLE
 

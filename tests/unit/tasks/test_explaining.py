@@ -6,10 +6,12 @@ from typing import Any
 
 from mesh.core.ids import NodeId
 from mesh.queues.commands import SetQueue
-from mesh.queues.settings import Strategy
+from mesh.queues.settings import Strategy, queue_key
 from mesh.tasks.commands import GetTask, New, Submit, WhyTask
 from mesh.tasks.explaining import TOLD_S
+from mesh.tasks.waiting import QUEUE_S
 from mesh.wire.contest_messages import AskContest, Bid
+from mesh.wire.register_messages import Read
 from mesh.wire.work_messages import Spec
 from tests.unit.tasks.crew import VOTERS, A, B, C, Crew
 
@@ -98,9 +100,11 @@ def test_a_task_says_its_queues_strategy_once_that_is_known_and_a_home_only_wher
     crew = contested()
     told = why(crew, A)
     assert (told["state"], told["strategy"], told["home"]) == ("leased", "contest", None)
-    assert why(crew)["strategy"] is None  # heard of for the first time
-    told = why(crew)
+    told = why(crew)  # whose node hears of the queue for the first time, and asks
     assert (told["strategy"], told["home"]) == ("contest", None)
+    task = crew.give(R, lambda number: GetTask(number, "t"))
+    assert task is not None
+    assert (task.result["strategy"], task.result["home"]) == ("contest", None)
     crew.submit("t2")
     crew.give(A, lambda number: GetTask(number, "t2"))
     crew.wait(TOLD_S)
@@ -108,3 +112,15 @@ def test_a_task_says_its_queues_strategy_once_that_is_known_and_a_home_only_wher
     assert answer is not None
     assert answer.result["strategy"] == "rendezvous"  # nothing was set: it votes on that
     assert answer.result["home"] in {"n21", "n22", "n23"}
+
+
+def test_where_nobody_can_say_the_strategy_a_task_is_told_without_it_and_without_a_home() -> None:
+    crew = contested()
+    queue = queue_key("heavy")
+    crew.loses = lambda _to, message: isinstance(message, Read) and message.key == queue
+    crew.give(OUT, lambda number: GetTask(number, "t"))
+    crew.wait(QUEUE_S + 1.0)
+    answer = crew.answer(OUT)
+    assert answer is not None
+    assert answer.error is None
+    assert (answer.result["strategy"], answer.result["home"]) == (None, None)

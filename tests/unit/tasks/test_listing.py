@@ -44,7 +44,7 @@ def test_a_session_begins_in_the_order_of_the_tasks_making() -> None:
         body = replace(of_value(new(task_id=task_id)), created=NOON - age)
         records.append((task_key(task_id), held(to_value(body))))
     records.append((b"\x00roster/1", held(Value(Standing.FINAL, b"x"))))
-    records.append((task_key("unread"), held(Value(Standing.OPEN, b"\x02"))))
+    records.append((task_key("unread"), held(Value(Standing.OPEN, b"\x03"))))
     records.append((task_key("promised"), NOTHING))
     listing = Listing(in_order_of_making(records))
     assert listing.newest(9) == [task_key(name) for name in ("young", "middle", "old")]
@@ -53,7 +53,7 @@ def test_a_session_begins_in_the_order_of_the_tasks_making() -> None:
 
 def test_what_can_be_read_no_more_is_not_counted() -> None:
     listing = Listing(in_order_of_making([(task_key("a"), held(new(task_id="a")))]))
-    listing.changed(task_key("a"), held(Value(Standing.OPEN, b"\x02")))
+    listing.changed(task_key("a"), held(Value(Standing.OPEN, b"\x03")))
     assert not any(listing.counts().values())
     assert listing.newest(9) == []
     listing.check_invariants()

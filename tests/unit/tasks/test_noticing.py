@@ -79,7 +79,7 @@ def test_who_watches_no_more_is_told_no_more() -> None:
 
 def test_what_is_no_task_or_cannot_be_read_is_told_to_nobody() -> None:
     noticing = Noticing()
-    strange = held(Value(Standing.OPEN, b"\x02"))
+    strange = held(Value(Standing.OPEN, b"\x03"))
     assert noticing.watch(0.0, P, Watch(ID, 60), strange) == []
     assert noticing.changed(KEY, strange) == []
     assert noticing.changed(b"\x00roster/1", held(READY)) == []

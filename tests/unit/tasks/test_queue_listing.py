@@ -10,7 +10,7 @@ import pytest
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveView
 from mesh.queues.commands import ListQueues, SetQueue, ShowQueue
-from mesh.queues.settings import QueueSettings, Strategy, queue_key, to_value
+from mesh.queues.settings import QueueSettings, Strategy, of_value, queue_key, to_value
 from mesh.tasks import queue_listing
 from mesh.tasks.means import Means
 from mesh.tasks.queue_listing import QueueListing
@@ -90,15 +90,38 @@ def keep(hall: Hall, key: bytes, value: Value) -> None:
 def test_what_cannot_be_read_is_counted_and_a_long_list_is_cut(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(queue_listing, "LIST_MAX", 1)
     hall = Hall()
     clerk = Clerk(hall, ANNA)
-    for queue in ("a", "b"):
+    for queue in ("a", "c", "d"):
         keep(hall, queue_key(queue), to_value(settings(queue, 1)))
-    keep(hall, queue_key("c"), Value(Standing.OPEN, b"of a later version"))
+    keep(hall, queue_key("b"), Value(Standing.OPEN, b"of a later version"))
     found = told(clerk)
-    assert [one["queue"] for one in found["queues"]] == ["a"]
+    assert [one["queue"] for one in found["queues"]] == ["a", "c", "d"]
+    assert (found["left_out"], found["unread"]) == (0, 1)
+    decoded = []
+
+    def note(queue: str, value: Value) -> QueueSettings:
+        decoded.append(queue)
+        return of_value(queue, value)
+
+    monkeypatch.setattr(queue_listing, "LIST_MAX", 2)
+    monkeypatch.setattr(queue_listing, "of_value", note)
+    found = told(clerk)
+    assert [one["queue"] for one in found["queues"]] == ["a", "c"]
     assert (found["left_out"], found["unread"]) == (1, 1)
+    assert decoded == ["a", "b", "c"], "and nothing of what is left out"
+
+
+def test_a_queue_whose_name_is_too_long_for_a_key_is_listed_by_its_name() -> None:
+    hall = Hall()
+    clerk = Clerk(hall, ANNA)
+    long = "\u00e9" * 100
+    for queue in ("z", long):
+        keep(hall, queue_key(queue), to_value(settings(queue, 1)))
+    keep(hall, queue_key("x" + long), Value(Standing.OPEN, b"of a later version"))
+    found = told(clerk)
+    assert [one["queue"] for one in found["queues"]] == ["z", long]
+    assert found["unread"] == 1
 
 
 def test_of_two_that_are_known_the_later_setting_is_listed() -> None:

@@ -183,9 +183,10 @@ def test_a_name_that_no_task_can_have_is_refused(ask: Any, name: str) -> None:  
     assert "a queue's name" in error(desk.give(command))
 
 
-def test_what_a_later_version_has_set_is_left_as_it_is() -> None:
+@pytest.mark.parametrize("body", [b"\x03 of a later version", b"\x01 rot", b"\x02 rot"])
+def test_what_cannot_be_read_of_a_setting_is_left_as_it_is(body: bytes) -> None:
     hall, desk = hall_of()
-    later = Value(Standing.OPEN, b"\x02 of a later version")
+    later = Value(Standing.OPEN, body)
     put(hall, later)
     assert "cannot be read by this version" in error(give(desk, show()))
     assert "stays as it is" in error(give(desk, set_to(PULL)))
@@ -194,7 +195,7 @@ def test_what_a_later_version_has_set_is_left_as_it_is() -> None:
 
 def test_bytes_that_are_nothing_are_said_to_be_and_can_be_set_anew() -> None:
     hall, desk = hall_of()
-    put(hall, Value(Standing.OPEN, b"\x01rot"))
+    put(hall, Value(Standing.OPEN, b"\x00rot"))
     assert "cannot be read" in error(give(desk, show()))
     assert result(give(desk, set_to(PULL)))["outcome"] == "set"
     assert strategy(desk) == "pull"
@@ -299,7 +300,7 @@ def test_every_node_that_uses_the_queue_knows_of_a_change_in_time() -> None:
 
 def test_what_a_node_cannot_read_is_counted_there_and_leaves_it_at_the_default() -> None:
     crew = Crew()
-    later = Accept(KEY, 1, TOKEN, 0, Value(Standing.OPEN, b"\x02later"))
+    later = Accept(KEY, 1, TOKEN, 0, Value(Standing.OPEN, b"\x03later"))
     for node in crew.nodes.values():
         crew.do(node, lambda tasks, now: tasks.handle_message(now, A, later))
     assert known(crew, B) is Strategy.RENDEZVOUS

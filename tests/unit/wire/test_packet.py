@@ -45,14 +45,14 @@ def test_a_packet_comes_back_as_it_was_sent(mesh_id: int, sender: int, sent: lis
 
 def test_the_header_takes_eighteen_bytes() -> None:
     assert HEADER.size == 18
-    assert encode_packet(MeshId(1), NodeId(2), []) == b"M\x01" + bytes(7) + b"\1" + bytes(7) + b"\2"
+    assert encode_packet(MeshId(1), NodeId(2), []) == b"M\x02" + bytes(7) + b"\1" + bytes(7) + b"\2"
 
 
 def test_the_version_spoken_lies_in_the_range_understood() -> None:
     assert VERSIONS[0] <= VERSION <= VERSIONS[1]
 
 
-@pytest.mark.parametrize("theirs", [0, VERSIONS[1] + 1, 255])
+@pytest.mark.parametrize("theirs", [0, 1, VERSIONS[1] + 1, 255])
 def test_another_version_is_refused_with_both_versions(theirs: int) -> None:
     with pytest.raises(VersionError) as caught:
         decode_packet(HEADER.pack(MAGIC, theirs, 1, 2) + b"whatever a later version says")
@@ -73,7 +73,7 @@ def test_another_version_is_refused_with_both_versions(theirs: int) -> None:
         (HEADER.pack(MAGIC, VERSION, 1, 2) + PING + b"\xc1", "no msgpack"),
         (HEADER.pack(MAGIC, VERSION, 1, 2) + b"\x01", "a message is a list"),
         (HEADER.pack(MAGIC, VERSION, 1, 2) + b"\x90", "found a list of 0"),
-        (HEADER.pack(MAGIC, VERSION, 1, 2) + b"\x91\x00", "a message code of version 1 .* found 0"),
+        (HEADER.pack(MAGIC, VERSION, 1, 2) + b"\x91\x00", "a message code of version 2 .* found 0"),
         (HEADER.pack(MAGIC, VERSION, 1, 2) + b"\x91\xc3", "a message code .* found True"),
         (HEADER.pack(MAGIC, VERSION, 1, 2) + b"\x91\xa1x", "a message code .* found the text 'x'"),
     ],
