@@ -6,7 +6,8 @@ Where each part of the protocol lives:
   · `claims` what only one may hold · `names` who holds which name · `conflicts` two at one address
   · `digest` what two members compare · `tombstones` the forgotten
 - the failure detector, composed by `detector`: `turns` whom to ping next, and whom one waits for ·
-  `probe_order` SWIM's round · `prober` ping, pings through others, over TCP, nacks · `suspicion` how long a
+  `probe_order` SWIM's round · `prober` ping, pings through others, over TCP, nacks ·
+  `glances` how busy all are, for whoever looks · `suspicion` how long a
   suspect has · `awareness` the own health score · `vigil` pauses and lag of this node · `doubt` when it had better not judge alone · `echo` whether it hears even
   itself · `lifeguard` which of these are at work
 - evidence: `observers` who observes whom · `lifelines` this node's own, kept open to its observers ·

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mesh.membership.awareness import Awareness
 from mesh.membership.echo import Echo
+from mesh.membership.glances import Glances
 from mesh.membership.identity import Identity
 from mesh.membership.observers import Observers
 from mesh.membership.outbox import Outbox
@@ -26,6 +27,7 @@ class Detector:
     observers: Observers
     turns: Turns
     prober: Prober
+    glances: Glances
 
     @classmethod
     def build(
@@ -58,4 +60,4 @@ class Detector:
             rng=rng,
         )
         echo = Echo(config=config, identity=identity, outbox=outbox)
-        return cls(awareness, echo, observers, turns, prober)
+        return cls(awareness, echo, observers, turns, prober, Glances(table, outbox, prober))

@@ -42,6 +42,7 @@ from mesh.wire.swim_messages import (
     Alive,
     Dead,
     Forget,
+    Glance,
     Join,
     Left,
     Lifeline,
@@ -61,7 +62,9 @@ TOLD_DIRECTLY_MAX: Final = 64
 class Swim:
     """The membership of one node."""
 
-    DATAGRAMS: Final = frozenset({Ping, PingReq, Ack, Nack, Alive, Suspect, Dead, Left, Forget})
+    DATAGRAMS: Final = frozenset(
+        {Ping, PingReq, Ack, Nack, Alive, Suspect, Dead, Left, Forget, Glance}
+    )
     REQUESTS: Final = frozenset({Join, Ping, Lifeline, Reached, SyncRoot, SyncOffer})
 
     def __init__(
@@ -88,7 +91,7 @@ class Swim:
             config=config, identity=identity, table=table, outbox=outbox, rng=rng
         )
         self.awareness = detector.awareness
-        self._turns, self._prober = detector.turns, detector.prober
+        self._turns, self._prober, self.glances = detector.turns, detector.prober, detector.glances
         self.observers = detector.observers
         self.rumours = Rumours(
             config=config,
@@ -111,6 +114,7 @@ class Swim:
             Left: self.rumours.on_left,
             Forget: self.rumours.on_forget,
             Ack: self._on_ack,
+            Glance: self.glances.on_glance,
         }
 
     def _build_meeting(self, rng: random.Random, wishes: Wishes) -> None:
@@ -329,9 +333,8 @@ class Swim:
         assert own is None or own.card_bytes == self.identity.card_bytes
         assert own is None or own.state in {State.ALIVE, State.LEFT}
         for member in self.table:
-            suspected = self.rumours.suspicions.get(member.node_id)
-            is_suspect = member.state is State.SUSPECT
-            assert is_suspect == (suspected is not None), "suspects and suspicions are the same"
+            is_open = self.rumours.suspicions.get(member.node_id) is not None
+            assert is_open == (member.state is State.SUSPECT), "each suspect has a suspicion"
 
     def _next_due(self) -> float | None:
         deadlines = (

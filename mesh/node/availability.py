@@ -63,6 +63,10 @@ class OwnAvailability:
         wanted = self._wanted()
         return None if wanted is said else Declared(wanted, self._reason(wanted, said))
 
+    def is_due(self, now: float) -> bool:
+        """Say whether the load is to be looked at."""
+        return self._standby is not None and self._standby.is_due(now)
+
     def next_deadline(self) -> float | None:
         """Return when `step` has something to look at; None: nothing changes by time alone."""
         return None if self._standby is None else self._standby.next_deadline()

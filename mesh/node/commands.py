@@ -80,6 +80,11 @@ class SetFitness:
     why: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Somebody looks at the mesh: ask the members how busy they are. Not answered."""
+
+
 Command: TypeAlias = (
-    TaskCommand | Leave | ForgetMember | Why | SetLoad | TakeAddress | SetRoom | SetFitness
+    Look | TaskCommand | Leave | ForgetMember | Why | SetLoad | TakeAddress | SetRoom | SetFitness
 )

@@ -118,7 +118,7 @@ class Machines:
         )
         return min((at for at in deadlines if at is not None), default=None)
 
-    def view(self, now: float) -> View:  # noqa: ARG002 - every machine's view takes it
+    def view(self, now: float) -> View:
         """Return what people and programs see of this node and its mesh."""
         counters = {
             **self.counters,
@@ -135,6 +135,7 @@ class Machines:
             counters=counters,
             started_at=self._started_at,
             is_departing=self._departure.is_under_way,
+            is_looking=self._swim.glances.is_waiting(now),
         )
 
     def demand(self, now: float) -> Demand | None:

@@ -24,6 +24,7 @@ from mesh.node.commands import (
     Command,
     ForgetMember,
     Leave,
+    Look,
     SetFitness,
     SetLoad,
     SetRoom,
@@ -154,6 +155,9 @@ class Node(Machines):
             self._availability.set_fitness(is_fit=command.is_fit, why=command.why)
             self._declare(now)
             return self._settle(now, self._swim.handle_timeout(now))
+        if isinstance(command, Look):
+            self._swim.glances.look(now)
+            return self._settle(now, self._swim.handle_timeout(now))
         if isinstance(command, TakeAddress):
             self._swim.rumours.refutation.move(now, command.address)
             return self._settle(now, self._swim.handle_timeout(now))
@@ -178,6 +182,8 @@ class Node(Machines):
 
     def _declare(self, now: float) -> None:
         """Tell everybody whether this node takes work, if that is another word than before."""
+        if self._availability.is_due(now):
+            self._swim.glances.look(now)
         meta = self.identity.card.meta
         declared = self._availability.step(now, meta.availability, lambda: self.demand(now))
         if declared is not None:

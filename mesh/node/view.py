@@ -35,6 +35,9 @@ class View:
     held: Callable[[], dict[str, Any]] = field(default=no_contests, compare=False)
     """Makes `contests`."""
 
+    is_looking: bool = field(default=False, compare=False)
+    """Whether members that were asked how busy they are may still answer soon."""
+
     @property
     def tasks(self) -> list[dict[str, Any]]:
         """The newest tasks that this node votes on; ask before anything else happens to the node. O(tasks shown)."""
@@ -59,6 +62,7 @@ def build_view(
     counters: Mapping[str, int],
     started_at: float,
     is_departing: bool,
+    is_looking: bool = False,
 ) -> View:
     """Return the view as it is now. O(members)."""
     done = work.view()
@@ -99,7 +103,15 @@ def build_view(
         for member in known
     ]
     members.sort(key=lambda entry: (entry["name"], entry["node_id"]))
-    return View(node, members, work.newest, done["counts"], done["running"], work.contests)
+    return View(
+        node,
+        members,
+        work.newest,
+        done["counts"],
+        done["running"],
+        work.contests,
+        is_looking=is_looking,
+    )
 
 
 def _member(

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from mesh.core.events import Event, EventKind
 from mesh.core.ids import format_id
 from mesh.hooks.health import NOT_YET, Verdict
-from mesh.node.commands import SetFitness
+from mesh.node.commands import Look, SetFitness
 from mesh.node.node import Node
+from mesh.placement.demand import Demand
 from mesh.runtime.clock import Clock
 from mesh.runtime.driver import Driver
 from mesh.runtime.guard import Guard
@@ -49,6 +50,10 @@ def hook_parts(
             emit(Event(kind=EventKind.WARN, detail=text))
         was_fit = verdict.is_fit
 
+    def measure() -> Demand | None:
+        driver.tell(Look())
+        return node.demand(clock())
+
     def describe() -> dict[str, str]:
         card = node.identity.card
         return {"MESH_NODE": format_id(card.node_id), "MESH_NAME": card.name}
@@ -63,7 +68,7 @@ def hook_parts(
                 Shell(settings.on_shortage, guard),
                 Ways(
                     clock,
-                    lambda: node.demand(clock()),
+                    measure,
                     driver.ask,
                     emit,
                     node.config.meta.pool,

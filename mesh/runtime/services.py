@@ -12,7 +12,7 @@ from typing import Any, Final
 import trio
 
 from mesh.errors import CommandRefused
-from mesh.node.commands import ForgetMember, Leave, Why
+from mesh.node.commands import ForgetMember, Leave, Look, Why
 from mesh.runtime.control import ControlClient, Request, Service
 from mesh.runtime.driver import Driver
 from mesh.runtime.eventlog import EVENTS_MAX, FOLLOWER_EVENTS_MAX, EventLog
@@ -26,6 +26,12 @@ VIEW_INTERVAL_S_MIN: Final = 0.2
 VIEW_INTERVAL_S_MAX: Final = 3_600.0
 VIEW_EVENTS_MAX: Final = 500
 EVENTS_GATHER_S_MAX: Final = 10.0
+
+
+LOOK_S: Final = 0.25
+"""So long whoever asks for the members waits for how busy they are, at most: others are shown as they were known."""
+
+LOOK_STEP_S: Final = 0.01
 
 
 class Services:
@@ -65,6 +71,10 @@ class Services:
         await client.ok(self._status.node())
 
     async def _on_members(self, _request: Request, client: ControlClient) -> None:
+        self._driver.tell(Look())
+        with trio.move_on_after(LOOK_S):
+            while self._status.is_looking():
+                await trio.sleep(LOOK_STEP_S)
         await client.ok(self._status.members())
 
     async def _on_leave(self, request: Request, client: ControlClient) -> None:
@@ -133,6 +143,7 @@ class Services:
                     await client.item({"event": event})
                 now = trio.current_time()
                 if now >= due:
+                    self._driver.tell(Look())
                     totals = self._status.totals()
                     rates = _rates(before, totals, now - before_at)
                     before, before_at, due = totals, now, now + interval_s

@@ -35,6 +35,10 @@ class Status:
         """Return the answer to `members`."""
         return self._make_view(self._clock()).members
 
+    def is_looking(self) -> bool:
+        """Say whether members may still say how busy they are."""
+        return self._make_view(self._clock()).is_looking
+
     def node(self) -> dict[str, Any]:
         """Return the answer to `status`."""
         return self._node(self._make_view(self._clock()))

@@ -72,6 +72,13 @@ class Ack:
 
 
 @dataclass(frozen=True, slots=True)
+class Glance:
+    """'How busy are you?' Answered by an ack; unlike a ping it says nothing of its sender."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class Nack:
     """A relay's 'no answer here either': it has heard the request, so the requester's own ears work."""
 
@@ -358,4 +365,5 @@ SCHEMAS: dict[int, tuple[type, s.Field]] = {
     20: (ReachedAnswer, s.struct(ReachedAnswer, ("udp", s.text(200)), ("tcp", s.text(200)))),
     21: (Lifeline, s.struct(Lifeline, ("boot", _boot))),
     22: (LifelineKept, s.struct(LifelineKept)),
+    23: (Glance, s.struct(Glance, ("seq", _seq))),
 }
