@@ -23,6 +23,7 @@ from mesh.wire.packet import (
     HEADER,
     MAGIC,
     VERSION,
+    VERSIONS,
     decode_packet,
     encode_message,
     encode_packet,
@@ -53,7 +54,7 @@ def is_undisturbed(pair: tuple[NodeProcess, NodeProcess], shared_fleet: Fleet) -
         assert [e for e in witness.events() if e["kind"] in {"dead", "leave", "conflict"}] == []
 
 
-def ping_packet(node: NodeProcess, *, mesh_id: int | None = None, version: int = 1) -> bytes:
+def ping_packet(node: NodeProcess, *, mesh_id: int | None = None, version: int = VERSION) -> bytes:
     status = node.call("status")
     target = low32(int(status["node_id"], 16))
     of = int(status["mesh_id"], 16) if mesh_id is None else mesh_id
@@ -175,7 +176,7 @@ def test_stream_of_another_version_is_told_both_versions(
     assert isinstance(answer, Refused)
     assert answer.code == "version"
     assert "99" in answer.text
-    assert "1" in answer.text
+    assert f"{VERSIONS[0]} to {VERSIONS[1]}" in answer.text
 
 
 def test_many_silent_connections_keep_nobody_out(pair: tuple[NodeProcess, NodeProcess]) -> None:
