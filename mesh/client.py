@@ -66,8 +66,10 @@ def last_start(data_dir: Path) -> str:
     The commands of its hooks are not shown: then a comment says where they are.
     """
     try:
-        with (data_dir / START_NAME).open("rb") as file:
-            kept = json.loads(file.read(START_BYTES_MAX))
+        # A pipe of that name would wait for whoever writes: opened like this it is empty.
+        fd = os.open(data_dir / START_NAME, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(fd, "rb") as file:  # noqa: PTH123 - it is open already
+            kept = json.loads(file.read(START_BYTES_MAX) or b"")
         whole, directory = str(kept["command"]), str(kept["directory"])
         command = shown_line(whole)
     except (OSError, ValueError, RecursionError, TypeError, KeyError):

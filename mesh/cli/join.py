@@ -153,7 +153,7 @@ def _add_offers(join: Parser) -> None:
         metavar="NAME",
         default="general",
         help=(
-            "general; dedicated: takes the tasks of its queues, before others do, and no others; emergency: takes tasks once "
+            "general; dedicated: takes the tasks of its queues, before others do (by contest unless others are much fitter), and no others; emergency: takes tasks once "
             "more than 0.8 of the slots of its pool were in use for 5 s, until less than 0.6 are, and at any time those that "
             "ask for this class; any other word that tasks may ask for (default: general)"
         ),

@@ -232,9 +232,8 @@ class Prober:
             member.heard_at = now  # over TCP, or through others, too
             self.heard.append(subject)
         glance = self._glances.pop(message.seq, None)
-        if glance is not None and glance[0] == sender == subject and member is not None:
-            if member.round_trip is None:  # nobody has pinged it, or may ever
-                self._measure(member, max(0.0, now - glance[1]))
+        if member is not None and glance is not None and glance[0] == sender == subject:
+            self._measure_glance(now, member, glance[1])
         probe = self._probes.get(message.seq)
         if probe is not None and subject == probe.node_id:
             if sender == subject and member is not None and not probe.is_indirect:
@@ -248,6 +247,11 @@ class Prober:
             self._timers.cancel((_NACK, message.seq))
             passed_on = Ack(relay.seq, subject, message.boot, message.vitals)
             self._outbox.send(relay.requester, passed_on)
+
+    def _measure_glance(self, now: float, member: Member, asked_at: float) -> None:
+        """Take the first round trip to a member that nobody here pings, perhaps ever; pings say it better."""
+        if member.round_trip is None:
+            self._measure(member, max(0.0, now - asked_at))
 
     def _measure(self, member: Member, rtt_s: float) -> None:
         member.measure(rtt_s)

@@ -151,15 +151,8 @@ class Node(Machines):
         if isinstance(command, Why):
             offset_s = self.config.unix_offset_s
             return [tell_story(now, command.command_id, self._swim, offset_s, command.whom)]
-        if isinstance(command, SetFitness):
-            self._availability.set_fitness(is_fit=command.is_fit, why=command.why)
-            self._declare(now)
-            return self._settle(now, self._swim.handle_timeout(now))
-        if isinstance(command, Look):
-            self._swim.glances.look(now)
-            return self._settle(now, self._swim.handle_timeout(now))
-        if isinstance(command, TakeAddress):
-            self._swim.rumours.refutation.move(now, command.address)
+        if isinstance(command, SetFitness | Look | TakeAddress):
+            self._heed(now, command)
             return self._settle(now, self._swim.handle_timeout(now))
         is_seeking = self._swim.phase == "seeking"
         if is_seeking and isinstance(command, Submit | SubmitMany | SetQueue | TakeTurn):
@@ -179,6 +172,17 @@ class Node(Machines):
         return self._settle(now, outputs)
 
     # Inside.
+
+    def _heed(self, now: float, command: SetFitness | Look | TakeAddress) -> None:
+        """Carry out what is told of this host, or that somebody looks; membership says the rest."""
+        match command:
+            case SetFitness():
+                self._availability.set_fitness(is_fit=command.is_fit, why=command.why)
+                self._declare(now)
+            case Look():
+                self._swim.glances.look(now)
+            case TakeAddress():
+                self._swim.rumours.refutation.move(now, command.address)
 
     def _declare(self, now: float) -> None:
         """Tell everybody whether this node takes work, if that is another word than before."""

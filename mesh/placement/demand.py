@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from mesh.placement.live_view import LiveMember, is_dedicated
 from mesh.wire.records import EMERGENCY, Availability
+from mesh.wire.register_messages import LEASES_MAX
 
 HIGH_LOAD: Final = 0.8
 """A load above this is high: it is a shortage if it lasts, and emergency members are needed."""
@@ -50,6 +51,11 @@ def demand_of(members: Iterable[LiveMember]) -> Demand:
     regular = [one for one in shared if one.meta.node_class != EMERGENCY]
     counted = shared if regular else able
     return Demand(
-        used=sum(max(0, one.meta.slots - one.free_slots) for one in counted),
-        slots=sum(one.meta.slots for one in counted if one.meta.node_class != EMERGENCY),
+        used=sum(max(0, _slots(one) - one.free_slots) for one in counted),
+        slots=sum(_slots(one) for one in counted if one.meta.node_class != EMERGENCY),
     )
+
+
+def _slots(member: LiveMember) -> int:
+    """Return how many slots a member has, of those that it declares: each needs a lease."""
+    return min(member.meta.slots, LEASES_MAX)

@@ -39,7 +39,9 @@ def hook_parts(
     def tell(verdict: Verdict) -> None:
         nonlocal was_fit
         driver.tell(SetFitness(verdict.is_fit, verdict.why))
-        text = f"this host takes {'work' if verdict.is_fit else 'no work'}: {verdict.why}"
+        text = (
+            f"this host {'is fit for work' if verdict.is_fit else 'takes no work'}: {verdict.why}"
+        )
         if verdict.is_fit:
             say(text)  # events have it as a change of the card, which says why
         elif was_fit:

@@ -73,7 +73,7 @@ class Services:
     async def _on_members(self, _request: Request, client: ControlClient) -> None:
         self._driver.tell(Look())
         with trio.move_on_after(LOOK_S):
-            while self._status.is_looking():
+            while self._status.is_looking():  # noqa: ASYNC110 - no event tells of each answer
                 await trio.sleep(LOOK_STEP_S)
         await client.ok(self._status.members())
 

@@ -96,7 +96,7 @@ def test_each_change_of_the_health_is_one_event_that_says_why() -> None:
     ]
     assert lines == [
         f"this host takes no work: {NOT_YET}",
-        "this host takes work: B",
+        "this host is fit for work: B",
         "warning: this host takes no work: C",
     ]
 

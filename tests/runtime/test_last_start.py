@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +53,11 @@ def test_what_a_hook_runs_is_kept_and_not_shown(tmp_path: Path) -> None:
     assert whole in kept.read_text()
     assert kept.stat().st_mode & 0o777 == 0o600
     assert last_start(data.path) == f"mesh join --on-shortage … host1  # …: see {kept}"
+
+
+def test_a_start_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    """As an identity that is a pipe is not."""
+    os.mkfifo(tmp_path / "start")
+    code = f"from pathlib import Path; from mesh.client import last_start; print(last_start(Path({str(tmp_path)!r})))"
+    found = subprocess.run([sys.executable, "-c", code], timeout=10, check=True)
+    assert found.returncode == 0

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from mesh.core.events import EventKind
-from mesh.node.commands import Leave, SetFitness
+from mesh.node.commands import Leave, Look, SetFitness
 from mesh.node.config import profile
 from mesh.node.node import Node
 from mesh.queues.commands import SetQueue
@@ -73,6 +73,16 @@ class Classed:
             view = host.node.view(host.clock.read(self.world.loop.now_s))
             found |= {m["availability"] for m in view.members if m["name"] == whose.spec.name}
         return found
+
+    def load(self, host: Host) -> float:
+        """Let a node look at its mesh, and return the load that it sees then."""
+        for _ in range(2):
+            self.world.command(host, Look())
+            self.world.run_for(1.0)
+        assert isinstance(host.node, Node)
+        demand = host.node.demand(host.clock.read(self.world.loop.now_s))
+        assert demand is not None
+        return demand.load
 
     def _see(self, run: Run, act: Act) -> None:
         if act is Act.START:
@@ -183,3 +193,27 @@ def test_an_emergency_node_stands_by_while_the_few_regular_ones_are_idle() -> No
         assert demand is not None
         assert demand.load == 0.0
     assert mesh.seen(mesh.hosts[-1]) == {"standby"}
+
+
+def test_slots_that_no_lease_could_ever_be_had_for_are_no_load() -> None:
+    mesh = Classed(1, [GENERAL, GENERAL, GENERAL, Metadata(slots=65_535)])
+    assert mesh.load(mesh.hosts[0]) == 0.0
+
+
+def test_a_node_that_drains_makes_no_load_of_its_idle_slots() -> None:
+    mesh = Classed(1, [GENERAL, GENERAL, GENERAL, Metadata(slots=64)])
+    mesh.world.command(mesh.hosts[3], Leave("as asked", within_s=600.0))
+    mesh.world.run_for(3.0)
+    assert mesh.load(mesh.hosts[0]) == 0.0
+
+
+def test_who_looks_sees_the_load_of_its_pool_and_not_that_of_its_observers() -> None:
+    small, large = GENERAL, Metadata(slots=10, labels=(("big", "yes"),))
+    mesh = Classed(1, [*[small] * 20, *[large] * 10])
+    for number in range(100):  # all slots of the large ones: 100 of 140
+        spec = Spec(task_id="", argv=("work", "600.0", "default"), labels=(("big", "yes"),))
+        mesh.command(mesh.hosts[number % 30], SubmitMany, (New(spec),))
+    mesh.world.run_for(20.0)
+    assert len(mesh.started) == 100
+    assert mesh.load(mesh.hosts[0]) == pytest.approx(100 / 140)
+    assert mesh.load(mesh.hosts[-1]) == pytest.approx(100 / 140)
