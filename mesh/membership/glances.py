@@ -29,6 +29,12 @@ FRESH_S: Final = 0.8
 AT_ONCE: Final = 32
 """So many are asked in one look: two look a second, and a hundred that do cost a member as many datagrams."""
 
+GLANCES_MAX: Final = 256
+"""Glances that may be answered yet: as many as a large mesh is asked in some seconds."""
+
+SEQ_MIN: Final = 1 << 31
+"""Their numbers are none that a probe has within a lifetime."""
+
 ANSWER_S: Final = 0.25
 """An answer that takes longer is not waited for."""
 
@@ -41,6 +47,7 @@ class Glances:
         self._outbox = outbox
         self._prober = prober
         self._asked: dict[NodeId, float] = {}
+        self._seq = SEQ_MIN
 
     def look(self, now: float) -> None:
         """Ask members how busy they are. O(members)."""
@@ -50,8 +57,7 @@ class Glances:
         due = [one for one in alive if now >= self._known_at(one) + FRESH_S]
         for one in sorted(due, key=self._known_at)[:AT_ONCE]:
             self._asked[one.node_id] = now
-            seq = self._prober.await_glance(now, one.node_id)
-            self._outbox.send(one.address, Glance(seq))
+            self._outbox.send(one.address, Glance(self._number(now, one.node_id)))
 
     def is_waiting(self, now: float) -> bool:
         """Say whether somebody who was asked may still answer soon. O(members)."""
@@ -66,6 +72,15 @@ class Glances:
         member = self._table.get(sender)
         if member is not None and member.is_living:
             self._outbox.send(member.address, self._prober.ack(message.seq))
+
+    def _number(self, now: float, node_id: NodeId) -> int:
+        """Return the number under which a member is to answer; of too many the oldest is given up."""
+        glanced = self._prober.glanced
+        self._seq = SEQ_MIN + (self._seq + 1) % SEQ_MIN
+        glanced[self._seq] = (node_id, now)
+        if len(glanced) > GLANCES_MAX:
+            del glanced[next(iter(glanced))]
+        return self._seq
 
     def _known_at(self, member: Member) -> float:
         heard_at = float("-inf") if member.vitals_at is None else member.vitals_at

@@ -53,9 +53,6 @@ PATIENCE_SHARE_MIN: Final = 0.1
 PROBES_MAX: Final = 16
 """Probes under way at once; who is missed meanwhile is missed again."""
 
-GLANCES_MAX: Final = 256
-"""Glances that are waited for; all in all they are as many as a large mesh is asked in some seconds."""
-
 _PERIOD: Final = ("period", 0)
 _NACK: Final = "nack"  # a relayed ping is answered with a nack
 _HELP: Final = "help"  # a direct ping has had its time
@@ -122,7 +119,8 @@ class Prober:
         self.heard: list[NodeId] = []
         """Members whose vitals came in since the node last took them."""
 
-        self._glances: dict[int, tuple[NodeId, float]] = {}  # by seq: who was asked, and when
+        self.glanced: dict[int, tuple[NodeId, float]] = {}
+        """By its seq, of each glance that may be answered yet: who was asked, and when."""
 
         self.misdirected = 0
         self.dropped_relays = 0
@@ -209,14 +207,6 @@ class Prober:
             self._timers.set((_NACK, seq), now + NACK_SHARE * self._indirect_s)
         self._outbox.send(message.address, self._ping(seq, message.target))
 
-    def await_glance(self, now: float, node_id: NodeId) -> int:
-        """Return the number under which a member answers a glance; the oldest of many that did not is given up."""
-        seq = self._next_seq()
-        self._glances[seq] = (node_id, now)
-        if len(self._glances) > GLANCES_MAX:
-            del self._glances[next(iter(self._glances))]
-        return seq
-
     def on_nack(self, sender: NodeId, message: Nack) -> None:
         """Take a relay's word that it had no answer either."""
         probe = self._probes.get(message.seq)
@@ -231,7 +221,7 @@ class Prober:
             member.vitals, member.vitals_at = message.vitals, now
             member.heard_at = now  # over TCP, or through others, too
             self.heard.append(subject)
-        glance = self._glances.pop(message.seq, None)
+        glance = self.glanced.pop(message.seq, None)
         if member is not None and glance is not None and glance[0] == sender == subject:
             self._measure_glance(now, member, glance[1])
         probe = self._probes.get(message.seq)

@@ -90,9 +90,8 @@ class Swim:
         self._detector = detector = Detector.build(
             config=config, identity=identity, table=table, outbox=outbox, rng=rng
         )
-        self.awareness = detector.awareness
+        self.awareness, self.observers = detector.awareness, detector.observers
         self._turns, self._prober, self.glances = detector.turns, detector.prober, detector.glances
-        self.observers = detector.observers
         self.rumours = Rumours(
             config=config,
             identity=identity,

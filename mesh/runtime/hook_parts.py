@@ -33,15 +33,13 @@ def hook_parts(
 ) -> list[HealthCheck | ShortageHook]:
     """Return those that are asked for; `emit` publishes an event of this node, `say` writes a line of its log."""
     parts: list[HealthCheck | ShortageHook] = []
-
     was_fit = False
 
     def tell(verdict: Verdict) -> None:
         nonlocal was_fit
         driver.tell(SetFitness(verdict.is_fit, verdict.why))
-        text = (
-            f"this host {'is fit for work' if verdict.is_fit else 'takes no work'}: {verdict.why}"
-        )
+        how = "is fit for work" if verdict.is_fit else "takes no work"
+        text = f"this host {how}: {verdict.why}"
         if verdict.is_fit:
             say(text)  # events have it as a change of the card, which says why
         elif was_fit:

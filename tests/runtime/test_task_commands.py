@@ -13,7 +13,7 @@ from typing import Any
 import trio
 
 from mesh.core import effects as fx
-from mesh.node.commands import Command, Leave, Why
+from mesh.node.commands import Command, Leave, Look, Why
 from mesh.node.view import View
 from mesh.tasks.commands import CancelTask, GetTask, ListTasks, RetryTask, Submit
 from tests.runtime.scripted_tasks import ScriptedNode, ok, refusal, serving
@@ -171,7 +171,7 @@ async def test_drain_tells_the_node_for_how_long_and_waits_until_it_is_gone(tmp_
         nursery.start_soon(drain)
         with trio.fail_after(10):
             await left.wait()
-    assert node.commands == [Leave("asked by mesh drain", 90.0)]
+    assert node.commands == [Look(), Leave("asked by mesh drain", 90.0)]
     (done,) = found
     assert (done.code, done.out) == (0, "")
     assert (

@@ -54,6 +54,7 @@ CODES = {
     20: "ReachedAnswer",
     21: "Lifeline",
     22: "LifelineKept",
+    23: "Glance",
     38: "SlotsFree",
     64: "Prepare",
     65: "Accept",
