@@ -4,6 +4,9 @@
                 └─ Named ──► here: a slot is reserved, a renewal asked of a majority ── given ─► started
                                 └─ no slot, unfit, draining ─► released under the token, for others to run
 
+Its creator says so, and nobody else: as its steward, once it is on disk, or, where the voters changed meanwhile and it
+is the first of them no more, once it is chosen. Another first voter cannot know how old the word is that it would say.
+
 Whoever is named is the only one who writes under that token, and starts that attempt. So a copy of the word that
 comes late, when all may be over here, is not taken up again: what was is remembered for longer than a message lives.
 
@@ -26,7 +29,10 @@ from mesh.wire.records import Card
 from mesh.wire.register_messages import Owner
 from mesh.wire.task_messages import Decline, Named, Offer
 
-TAKEN_S: Final = MESSAGE_LIFE_S + 1
+TELL_S: Final = 2.0
+"""So long after its creation a naming is told at most: voters wait no longer for whoever is named."""
+
+TAKEN_S: Final = MESSAGE_LIFE_S + TELL_S
 """So long a naming is remembered: no copy of its word comes later."""
 
 TAKEN_MAX: Final = 100_000

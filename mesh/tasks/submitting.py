@@ -34,9 +34,10 @@ from mesh.tasks.changes import Claim, created
 from mesh.tasks.commands import New, RetryTask, Submit, SubmitMany
 from mesh.tasks.form import of_value, to_value
 from mesh.tasks.means import Means, Step
+from mesh.tasks.naming import TELL_S
 from mesh.tasks.talk import Talk, TaskTalk, refused_text
 from mesh.wire.register_messages import Owner, Value
-from mesh.wire.task_messages import TaskState
+from mesh.wire.task_messages import Named, TaskState
 from mesh.wire.work_messages import Spec, check_spec
 
 BATCH_MAX: Final = 1_000
@@ -62,6 +63,7 @@ class Submitting(Talk):
         self._bodies: dict[int, Body] = {}  # by place; those that are being asked for
         self._written: dict[int, tuple[Value, Value]] = {}  # of those
         self._may_name = True
+        self._begun = 0.0
         self._results: dict[int, dict[str, Any]] = {}
 
     def begin(self, now: float) -> list[Step]:
@@ -71,6 +73,7 @@ class Submitting(Talk):
                 error=f"at most {BATCH_MAX} tasks are expected at once, found {len(self._news)}: submit "
                 "them in several commands"
             )
+        self._begun = now
         places: dict[str, int] = {}
         for place, new in enumerate(self._news):
             try:
@@ -102,7 +105,6 @@ class Submitting(Talk):
 
     def on_outcome(self, now: float, part: int, outcome: Outcome) -> list[Step]:
         """Note what came of one of them."""
-        del now
         body, written = self._bodies.pop(part), self._written.pop(part)
         is_own = isinstance(outcome, Chosen) and outcome.value in written
         self._results[part] = (
@@ -110,7 +112,20 @@ class Submitting(Talk):
             if is_own
             else submitted(self._means, body, outcome, self._timeout_s)
         )
-        return self._look()
+        is_made = isinstance(outcome, Chosen | Exists) and outcome.value == written[1]
+        return [*(self._name(now, body) if is_made else ()), *self._look()]
+
+    def _name(self, now: float, body: Body) -> list[Step]:
+        """Tell whom the creation named, where no steward of this node does: it is the first voter no more."""
+        registers, key = self._means.registers, task_key(body.task_id)
+        record = registers.voter.record(key)
+        is_late = now > self._begun + TELL_S
+        if is_late or not record.is_named or registers.place(key) == 0:
+            return []
+        ballot, value = record.ballot, record.value
+        if value is None or value.owner is None or ballot.node_id != self._means.own.node_id:
+            return []
+        return [(value.owner.node_id, Named(ballot, value))]
 
     def _look(self) -> list[Step]:
         if self._bodies:

@@ -17,6 +17,8 @@ Mesh: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
 LONG = "/" + "x" * 300
 """ENAMETOOLONG, for root too; a directory without permission does it for everybody else."""
 
+TERMINAL = {"done", "failed", "cancelled"}
+
 
 @pytest.fixture
 def node(fleet: Fleet) -> NodeProcess:
@@ -38,7 +40,7 @@ def test_a_task_that_waited_for_the_slot_kills_no_node(node: NodeProcess) -> Non
 
     def ended() -> str | None:
         state: str = node.call("task", id="p")["state"]
-        return state if state != "ready" else None
+        return state if state in TERMINAL else None
 
     began = time.monotonic()
     state = wait_until(ended, 10.0, lambda: AssertionError("it waits for ever"))
