@@ -14,7 +14,14 @@ from mesh.cli.telling import day_clock, happening, page, paragraphs, title, when
 from mesh.cli.waiting import waits_for
 from mesh.core.time import format_duration
 from mesh.tasks.contest_words import contest_evidence, contest_words
-from mesh.tasks.words import UNFINISHED, attempt_reason, loss_reason, queue_text, wants_text
+from mesh.tasks.words import (
+    UNFINISHED,
+    attempt_reason,
+    loss_reason,
+    placed_text,
+    queue_text,
+    wants_text,
+)
 
 Task: TypeAlias = dict[str, Any]
 
@@ -139,8 +146,8 @@ def _happenings(task: Task, now: float) -> Iterator[tuple[str, str, list[str]]]:
         if missing:
             begun.append(f"{missing} attempts before it are not on record any more")
         words = f"attempt {number} began on {attempt['node']}: {attempt_reason(attempt['cause'])}"
-        if attempt["node"] == task["home"]:
-            begun.insert(0, f"{attempt['node']} is its home")
+        if placed := placed_text(attempt.get("placed"), attempt["node"]):
+            begun.insert(0, placed)
         if attempt["started"] is None:
             words = f"attempt {number} was given to {attempt['node']}, and not started there: "
             words += attempt_reason(attempt["cause"])

@@ -162,7 +162,12 @@ class Asking:
                     body = of_value(value)
                 except DecodeError:
                     continue  # of a later version: counted, but not shown
-                known = value, task_json(body, self._means.seen(key, body), is_short=True)
+                known = (
+                    value,
+                    task_json(
+                        body, self._means.seen(key, body), self._means.name_of, is_short=True
+                    ),
+                )
             if value.standing is Standing.FINAL:
                 shown[key] = known
             tasks.append(known[1])

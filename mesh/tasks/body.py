@@ -21,7 +21,7 @@ from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import Wants
 from mesh.wire.register_messages import KEY_BYTES_MAX, Owner
-from mesh.wire.task_messages import AttemptCause, TaskState
+from mesh.wire.task_messages import AttemptCause, Placement, TaskState
 from mesh.wire.work_messages import Spec
 
 ATTEMPTS_MAX: Final = 32
@@ -81,6 +81,9 @@ class Attempt:
     name: str  # of the node, as people know it
     cause: AttemptCause
     token: Ballot | None = None  # None: nobody who knew it has written it down
+    placement: Placement | None = (
+        None  # None: an earlier version wrote it, or who asked did not say
+    )
     claimed: float  # Unix: when its owner asked for it
     started: float | None = None  # Unix: when its process was started, as its owner says at the end
     ended: float | None = None  # Unix

@@ -39,7 +39,7 @@ from mesh.tasks.body import (
 )
 from mesh.tasks.form import of_value, to_value
 from mesh.wire.register_messages import Owner, Value
-from mesh.wire.task_messages import AttemptCause, TaskState
+from mesh.wire.task_messages import AttemptCause, Placement, TaskState
 from mesh.wire.work_messages import Spec
 
 POISON_MAX: Final = 3
@@ -128,6 +128,9 @@ class Claim(Change):
     lost_attempt: int = 0
     """The attempt that `lost` is about: of any other that is found, nothing is known; 0: it is about any."""
 
+    placement: Placement | None = None
+    """Why this owner was asked; None: nobody said."""
+
     def _apply(self, body: Body) -> Body | Refusal:
         if body.not_before > self.at:
             return Refusal.NOT_DUE
@@ -150,6 +153,7 @@ class Claim(Change):
             name=self.name,
             cause=body.cause,
             claimed=self.at,
+            placement=self.placement,
         )
         return replace(
             body,

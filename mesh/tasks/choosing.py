@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveMember, LiveView, Wants, fits, is_dedicated
@@ -24,6 +24,14 @@ from mesh.queues.settings import Strategy
 from mesh.tasks.free_slots import FreeSlots
 from mesh.tasks.lacking import lacking
 from mesh.tasks.lane import Lane
+from mesh.wire.task_messages import Decline, PlacedBy, Placement
+
+Picked: TypeAlias = tuple[LiveMember, Placement]
+"""Whom to ask, and why."""
+
+BY_PULL: Final = Placement(PlacedBy.PULL)
+BY_TURN: Final = Placement(PlacedBy.TURN)
+ALONE: Final = Placement(PlacedBy.ALONE)  # unless it is called with others
 
 ROUNDS_MAX: Final = 1_024
 """Rounds that are remembered; the one gone longest ago is forgotten, and begins anew."""
@@ -42,14 +50,13 @@ class Choosing:
 
     def choose(
         self, lane: Lane, strategy: Strategy, wants_of: Callable[[], Wants]
-    ) -> LiveMember | None:
-        """Return whom to ask next for a task of this lane, and count it as asked; None: nobody has room.
+    ) -> Picked | None:
+        """Return whom to ask next for a task of this lane, and why; None: nobody has room.
 
         `wants_of` returns what the task wants, with the key that ranks the members. O(members log members).
         """
         if strategy not in OLDEST_FIRST:
-            members = self._view.candidates(wants_of())
-            return next((one for one in members if self.has_room(lane, one)), None)
+            return self.first_in_rank(lane, self._view.candidates(wants_of()), strategy)
         able = [
             one
             for one in self._view.members()
@@ -59,8 +66,27 @@ class Choosing:
             return None
         able = [one for one in able if is_dedicated(one)] or able
         if strategy is Strategy.PULL:
-            return min(able, key=self._idleness)
-        return self._next_in_round(lane, able)
+            return min(able, key=self._idleness), BY_PULL
+        return self._next_in_round(lane, able), BY_TURN
+
+    def first_in_rank(
+        self, lane: Lane, members: list[LiveMember], strategy: Strategy
+    ) -> Picked | None:
+        """Return the first of these candidates that may have a slot, and why it is not the one before; None: none may."""
+        found = next((one for one in members if self.has_room(lane, one)), None)
+        if found is None:
+            return None
+        if strategy is Strategy.CONTEST:
+            return found, ALONE
+        return found, self.in_rank(lane, found, members[0])
+
+    def in_rank(self, lane: Lane | None, member: LiveMember, home: LiveMember) -> Placement:
+        """Return why `member` is asked where `home` comes first by rendezvous."""
+        passed = Decline.NONE
+        if member is not home:
+            is_unable = lane is not None and not can_ask(lane, home)
+            passed = Decline.UNSUITED if is_unable else Decline.BUSY
+        return Placement(PlacedBy.RANK, home.node_id, passed)
 
     def has_room(self, lane: Lane, member: LiveMember) -> bool:
         """Say whether a member that fits may have a slot for a task of this lane, as far as is known."""

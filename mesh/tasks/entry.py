@@ -87,6 +87,7 @@ class Entry(Queued):
             labels=head.labels,
             needs=head.needs,
             has_more=self.had_more,
+            placement=self.placement,
         )
 
 

@@ -49,7 +49,8 @@ HEADS_IN_MIND_MAX: Final = 256
 """Heads that were read lately, each of some hundred bytes."""
 
 _VERSION: Final = 2
-"""2 tells when an attempt was claimed from when its process was started. 1 was written with one time for both, and with two."""
+"""2 says why an attempt is where it is, and tells when it was claimed from when its process was started. 1 was written
+with one time for both, and with two."""
 
 _FRONT: Final = struct.Struct(">BI")
 _ITEMS_MAX: Final = ARGUMENTS_MAX
@@ -243,7 +244,9 @@ _ITS_END: Final = (
     ("exit_code", s.optional(s.uint(8))),
     ("error", _error),
 )
-_attempt = s.keyword_struct(Attempt, *_WHOSE, ("started", s.optional(_time)), *_ITS_END)
+_STARTED: Final = ("started", s.optional(_time))
+_PLACED: Final = ("placement", s.optional(t.placement_form))
+_attempt = s.keyword_struct(Attempt, *_WHOSE, _PLACED, _STARTED, *_ITS_END)
 
 
 def _attempt_of_1(*, claimed: float, ended: float | None, **parts: Any) -> Attempt:  # noqa: ANN401 - each was checked
@@ -287,8 +290,9 @@ def _rest_with(attempt: s.Field) -> s.Field:
 
 
 _rest = _rest_with(_attempt)
+_two_times = s.keyword_struct(Attempt, *_WHOSE, _STARTED, *_ITS_END)
 _one_time = s.keyword_struct(_attempt_of_1, *_WHOSE, *_ITS_END)
 _RESTS: Final = {
-    1: _rest_with(s.either(_one_time, _attempt, len(_WHOSE) + len(_ITS_END))),
+    1: _rest_with(s.either(_one_time, _two_times, len(_WHOSE) + len(_ITS_END))),
     _VERSION: _rest,
 }

@@ -19,6 +19,7 @@ from mesh.core.chain import Link
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import Wants
 from mesh.wire.records import Metadata
+from mesh.wire.task_messages import Placement
 
 DEAD_MIN: Final = 32
 """So many that wait no more may stand in a heap, however few do wait."""
@@ -53,6 +54,9 @@ class Queued:
 
     number: int = field(default=0, init=False)
     """Of those made at one time, in one batch perhaps, the lower goes first."""
+
+    placement: Placement | None = field(default=None, init=False)
+    """Why whoever is asked about it is asked."""
 
     is_waiting: bool = field(default=False, init=False)
     is_heaped: bool = field(default=False, init=False)

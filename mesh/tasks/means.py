@@ -9,12 +9,13 @@ from typing import Any, Protocol, TypeAlias
 
 from mesh.core.effects import Answer
 from mesh.core.ids import NodeId
-from mesh.placement.live_view import LiveMember, LiveView
+from mesh.placement.live_view import LiveView
 from mesh.queues.settings import DEFAULT, QueueSettings, Strategy, queue_key
 from mesh.registers.proposal import Change, majority
 from mesh.registers.trust import Hold
 from mesh.registers.voter import Voter
 from mesh.tasks.body import Body, Head
+from mesh.tasks.choosing import Picked
 from mesh.tasks.entry import Loss
 from mesh.tasks.form import of_value
 from mesh.tasks.quorum import away, standstill
@@ -81,7 +82,7 @@ def _not_here(_key: bytes) -> float | None:
     return None
 
 
-def _nobody(_head: Head) -> LiveMember | None:
+def _nobody(_head: Head) -> Picked | None:
     return None
 
 
@@ -121,8 +122,8 @@ class Means:
     since: Callable[[bytes], float | None] = field(default=_not_here)
     """Returns when (Unix) the process of a task was started that this node runs; None: it runs none."""
 
-    name_home: Callable[[Head], LiveMember | None] = field(default=_nobody)
-    """Returns whom the write that creates a task at this first voter may name its owner, and counts a slot of it as taken."""
+    name_home: Callable[[Head], Picked | None] = field(default=_nobody)
+    """Returns whom the write that creates a task at this first voter may name its owner, and why; and counts a slot of it as taken."""
 
     learn_queue: Callable[[float, str, QueueSettings | None], None] = field(default=_no_queues)
     """Takes what a majority was found to hold of a queue; None: nothing is set for it."""
@@ -158,7 +159,14 @@ class Means:
         candidates = self.view.candidates(body.head.wants) if has_home else []
         home = candidates[0].name if candidates else None
         word = None if strategy is None else str(strategy)
-        return task_json(body, self.seen(key, body), home=home, strategy=word, token=token)
+        return task_json(
+            body,
+            self.seen(key, body),
+            self.name_of,
+            home=home,
+            strategy=word,
+            token=token,
+        )
 
     def strategy(self, now: float, queue: str) -> Strategy | None:
         """Return a queue's strategy as this node knows it; None: it does not yet.

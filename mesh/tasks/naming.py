@@ -91,6 +91,7 @@ def offer_of(body: Body, message: Named) -> Offer:
         labels=head.labels,
         needs=head.needs,
         has_more=True,  # whoever names wants to hear of the next free slot
+        placement=None if body.running is None else body.running.placement,
     )
 
 
@@ -98,10 +99,11 @@ def claim_of(body: Body) -> Claim:
     """Return the claim that would have written this attempt."""
     running = body.running
     assert running is not None
-    return Claim(running.claimed, running.owner, running.name)
+    return Claim(running.claimed, running.owner, running.name, placement=running.placement)
 
 
 def claim_for(offer: Offer, card: Card, at: float) -> Claim:
     """Return the claim that answers an offer, made at a time of day (Unix)."""
     owner = Owner(card.node_id, card.boot)
-    return Claim(at, owner, card.name, offer.cause, lost_attempt=offer.attempt - 1)
+    lost_attempt, placement = offer.attempt - 1, offer.placement
+    return Claim(at, owner, card.name, offer.cause, lost_attempt, placement)

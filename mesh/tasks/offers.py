@@ -13,6 +13,7 @@ Source: our own.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 
 from mesh.contest.estimate import wants_of
@@ -26,7 +27,7 @@ from mesh.tasks.entry import Entry, Phase
 from mesh.tasks.ready_queue import ReadyQueue
 from mesh.wire.contest_messages import VitalsTold
 from mesh.wire.register_messages import Owner
-from mesh.wire.task_messages import Decline, Offer, OfferAnswer
+from mesh.wire.task_messages import Decline, Offer, OfferAnswer, PlacedBy
 
 
 class Heard(Enum):
@@ -82,6 +83,8 @@ class Offers:
         entry.was_let_pass = False
         if len(able) == 1:  # there is nobody to be fitter
             return [(member.node_id, offer)], now + self._config.offer_timeout_s
+        if offer.placement is not None:
+            offer = replace(offer, placement=replace(offer.placement, by=PlacedBy.CONTEST))
         steps, expected = self.calling.open(now, key, offer, able)
         if expected is not None and expected != member.node_id:
             self._expect(key, entry, expected)

@@ -32,7 +32,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from mesh.core.chain import Chain
 from mesh.core.ids import NodeId
@@ -40,17 +40,19 @@ from mesh.core.timers import Timers
 from mesh.placement.live_view import LiveMember, LiveView, Wants, fits
 from mesh.queues.settings import Strategy
 from mesh.tasks.body import Head
-from mesh.tasks.choosing import OLDEST_FIRST, Choosing, can_ask
+from mesh.tasks.choosing import OLDEST_FIRST, Choosing, Picked, can_ask
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.free_slots import FreeSlots
 from mesh.tasks.lane import Lane, LaneKey, Queued
-from mesh.wire.task_messages import Decline
+from mesh.wire.task_messages import Decline, PlacedBy, Placement
 
 WantsOf: TypeAlias = Callable[[Lane, bytes], Wants]
 """Returns what a task of a lane wants, with the key that ranks the members."""
 
 StrategyOf: TypeAlias = Callable[[float, str], Strategy]
 """Returns a queue's strategy as it is known now."""
+
+_BY_RETRY: Final = Placement(PlacedBy.ANYBODY)
 
 
 class ReadyQueue:
@@ -126,21 +128,23 @@ class ReadyQueue:
 
     # Whom to ask.
 
-    def name_home(self, head: Head) -> LiveMember | None:
-        """Return the best member that is known to have a slot for a new task of this voter's, and count that as taken.
+    def name_home(self, head: Head) -> Picked | None:
+        """Return the best member that is known to have a slot for a new task of this voter's, and count that as taken; and why it.
 
         None: nobody is known to, or others wait before it. O(members log members).
         """
         lane = self._lanes.get(LaneKey(replace(head.wants, key=""), ()))
         if lane is not None and lane.waiting:
             return None
-        for member in self._view.candidates(head.wants):
+        candidates = self._view.candidates(head.wants)
+        for member in candidates:
             node_id = member.node_id
             if lane is not None and not self._choosing.has_room(lane, member):
                 continue  # it has declined the like of this
             if self.slots.unasked(member) > 0:
                 self.slots.take(node_id)
-                return member
+                placement = self._choosing.in_rank(lane, member, candidates[0])
+                return member, replace(placement, by=PlacedBy.NAMED)
         return None
 
     def take_offer(self, now: float, wants_of: WantsOf) -> tuple[bytes, LiveMember] | None:
@@ -160,10 +164,10 @@ class ReadyQueue:
                 self._turns.add(turn)  # its turn is over, be it another's task that is looked at
             task = lane.waiting.first
             if task is not None and not self._is_slow(lane):
-                member = self._choosing.choose(lane, strategy, partial(wants_of, lane, task.key))
-                if member is not None:
+                picked = self._choosing.choose(lane, strategy, partial(wants_of, lane, task.key))
+                if picked is not None:
                     self._give_turn(lane)
-                    return self._ask(lane, task, member)
+                    return self._ask(lane, task, *picked)
             if lane.is_chained:
                 self._turns.remove(lane)
             if task is not None and lane.key not in self._retries:
@@ -184,7 +188,7 @@ class ReadyQueue:
             able = [m for m in self._view.candidates(wants_of(lane, task.key)) if can_ask(lane, m)]
             if able:
                 lane.turn += 1
-                found.append(self._ask(lane, task, able[(lane.turn - 1) % len(able)]))
+                found.append(self._ask(lane, task, able[(lane.turn - 1) % len(able)], _BY_RETRY))
         return found
 
     def end_offer(
@@ -288,7 +292,10 @@ class ReadyQueue:
                 found, oldest = lane, first
         return found
 
-    def _ask(self, lane: Lane, task: Queued, member: LiveMember) -> tuple[bytes, LiveMember]:
+    def _ask(
+        self, lane: Lane, task: Queued, member: LiveMember, placement: Placement
+    ) -> tuple[bytes, LiveMember]:
+        task.placement = placement
         lane.waiting.remove(task)
         lane.asked += 1
         self._offers += 1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from mesh.core.ballot import Ballot
-from mesh.core.ids import format_id
+from mesh.core.ids import NodeId, format_id
 from mesh.tasks.body import Attempt, Body, End, Result
-from mesh.wire.task_messages import AttemptCause, TaskState
+from mesh.wire.task_messages import AttemptCause, Decline, Placement, TaskState
 
 TAIL_CHARS: Final = 4_096
 SHORT_TAIL_CHARS: Final = 160
@@ -39,6 +40,7 @@ NOTHING_SEEN: Final = Seen()
 def task_json(
     body: Body,
     seen: Seen = NOTHING_SEEN,
+    name_of: Callable[[NodeId], str] = format_id,
     *,
     home: str | None = None,
     strategy: str | None = None,
@@ -50,6 +52,7 @@ def task_json(
     Args:
         body: the task.
         seen: what this node sees of it besides.
+        name_of: returns a member's name.
         home: the name of its first candidate now; None: it has none, or its queue's strategy asks nobody first.
         strategy: of its queue, as it is known here; None: it is not, or was not looked for.
         token: of the attempt that runs, where it is known.
@@ -88,10 +91,7 @@ def task_json(
         "lost_cause": None if lost is None else lost[0].word,
         "lost_since": None if lost is None else lost[1],
         "frozen": seen.is_frozen,
-        "attempts": [
-            _attempt_json(one, token, seen.since) if one.ended is None else _attempt_json(one)
-            for one in body.attempts
-        ],
+        "attempts": [_attempt_json(one, name_of, token, seen.since) for one in body.attempts],
         "result": _result_json(body.result, SHORT_TAIL_CHARS if is_short else TAIL_CHARS),
     }
 
@@ -114,8 +114,14 @@ def _started(attempt: Attempt, since: float | None) -> float | None:
 
 
 def _attempt_json(
-    attempt: Attempt, token: Ballot | None = None, since: float | None = None
+    attempt: Attempt,
+    name_of: Callable[[NodeId], str],
+    token: Ballot | None,
+    since: float | None,
 ) -> dict[str, Any]:
+    """Return an attempt's JSON; `token` and `since` are of the one that runs, as far as they are known."""
+    if attempt.ended is not None:
+        token = since = None
     token = attempt.token or token
     return {
         "number": attempt.number,
@@ -130,6 +136,20 @@ def _attempt_json(
         "end": attempt.end.name.lower(),
         "exit_code": attempt.exit_code,
         "error": attempt.error,
+        "placed": _placed_json(attempt.placement, name_of),
+    }
+
+
+def _placed_json(
+    placement: Placement | None, name_of: Callable[[NodeId], str]
+) -> dict[str, Any] | None:
+    if placement is None:
+        return None
+    is_passed = placement.passed is not Decline.NONE
+    return {
+        "by": placement.by.word,
+        "home": None if placement.home is None else name_of(placement.home),
+        "passed": placement.passed.name.lower() if is_passed else None,
     }
 
 

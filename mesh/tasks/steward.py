@@ -40,6 +40,7 @@ from mesh.registers.record import Record
 from mesh.tasks.body import Head, is_task_key, task_key
 from mesh.tasks.by_node import TasksByNode
 from mesh.tasks.calling import Calling
+from mesh.tasks.choosing import Picked
 from mesh.tasks.config import TasksConfig
 from mesh.tasks.effects import Step
 from mesh.tasks.ends import note_ends
@@ -94,7 +95,7 @@ class Steward:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def name_home(self, head: Head) -> LiveMember | None:
+    def name_home(self, head: Head) -> Picked | None:
         """Return whom the write that creates a task may name its owner; see `ReadyQueue`. None: its queue wants no home."""
         is_by_home = self._strategy_of(self._now, head.queue) is Strategy.RENDEZVOUS
         return self._queue.name_home(head) if is_by_home else None

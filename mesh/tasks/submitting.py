@@ -174,12 +174,13 @@ class Submitting(Talk):
         is_first = means.registers.place(task_key(body.task_id)) == 0
         if not (self._may_name and is_ready and is_first):
             return value
-        home = means.name_home(body.head)
-        if home is None:
+        picked = means.name_home(body.head)
+        if picked is None:
             self._may_name = False  # the rest of the batch would wait behind it
             return value
+        home, placement = picked
         owner = Owner(home.node_id, home.boot)
-        return Claim(body.created, owner, home.name)(value) or value
+        return Claim(body.created, owner, home.name, placement=placement)(value) or value
 
 
 class Retrying(TaskTalk):

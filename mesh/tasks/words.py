@@ -38,6 +38,21 @@ STRATEGIES: Final = {
 }
 """Whom a queue's strategy has ask for a task."""
 
+_PLACED: Final = {
+    "contest": "{node} was granted it in a contest",
+    "alone": "{node} was asked alone: no other was known to have a slot, or would have it",
+    "turn": "it was the turn of {node}",
+    "pull": "{node} had the most slots free",
+    "anybody": "nobody was known to have a slot, and of those asked now and then {node} had one",
+}
+"""How whoever has an attempt was found, if not by rendezvous."""
+
+_PASSED: Final = {
+    "busy": "no slot of it was known to be free",
+    "unsuited": "it said that it cannot run the like of this",
+}
+"""Why a task's home was passed over."""
+
 IDS_SHOWN_MAX: Final = 5
 _STATES: Final = {"leased": "running"}
 
@@ -48,6 +63,24 @@ UNFINISHED: Final = frozenset({"scheduled", "ready", "leased"})
 def attempt_reason(cause: str) -> str:
     """Return why an attempt was started; a cause that is not known as it is."""
     return ATTEMPT_CAUSES.get(cause, cause)
+
+
+def placed_text(placed: Mapping[str, Any] | None, node: str) -> str:
+    """Return why an attempt is at `node`, as its JSON has it; "" where that is not on record."""
+    if placed is None:
+        return ""
+    by, home = placed["by"], placed["home"]
+    at_once = ", and was named as the task was created" if by == "named" else ""
+    if home == node:
+        came = f"{node} is its home{at_once}"
+    elif home is not None and placed["passed"]:
+        reason = _PASSED.get(placed["passed"], placed["passed"])
+        came = f"{home} is its home, but {reason}"
+        came += "" if by == "contest" else f"; {node} came next by rendezvous{at_once}"
+    else:
+        came = ""
+    how = _PLACED.get(by, "" if by in {"named", "rank"} else by).format(node=node)
+    return "; ".join(part for part in (came, how) if part)
 
 
 def loss_reason(cause: str) -> str:

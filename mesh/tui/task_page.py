@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from mesh.core.time import format_duration
-from mesh.tasks.words import attempt_end, attempt_reason, wants_text
+from mesh.tasks.words import attempt_end, attempt_reason, placed_text, wants_text
 from mesh.tui.board import Board
 from mesh.tui.cells import Line, clean, fit
 from mesh.tui.contest_page import contest_story
@@ -67,15 +67,13 @@ def _attempts(board: Board, task: TaskRow, zone: tzinfo | None) -> list[Line]:
         return [[Segment(_who_knows(task), DIM)]]
     cells = min(_NODE_CELLS_MAX, max(4, *(cell_len(text(one, "node")) for one in attempts)))
     titles = f"{'ATTEMPT':>7}  {'NODE':<{cells}}  {'BEGAN':<8}  {'TOOK':>6}  {'END':<12}  CAUSE"
-    return [
-        [Segment(titles, COLUMN)],
-        *(
-            _attempt(
-                board, attempt, (number_, cells), zone, task.lost if task.state == "lost" else None
-            )
-            for number_, attempt in enumerate(attempts, 1)
-        ),
-    ]
+    lines = [[Segment(titles, COLUMN)]]
+    lost = task.lost if task.state == "lost" else None
+    for position, attempt in enumerate(attempts, 1):
+        lines.append(_attempt(board, attempt, (position, cells), zone, lost))
+        if placed := _placed(attempt):
+            lines.append([Segment(f"{'':9}{placed}", DIM)])
+    return lines
 
 
 def _who_knows(task: TaskRow) -> str:
@@ -83,6 +81,15 @@ def _who_knows(task: TaskRow) -> str:
     if task.is_guest:
         return f"its voters know them: mesh task {task.id}"
     return "none yet"
+
+
+def _placed(attempt: Json) -> str:
+    """Return why an attempt is where it is; "" where its node does not say."""
+    placed = mapping(attempt.get("placed"))
+    words = {part: text(placed, part) or None for part in ("home", "passed")}
+    return placed_text(
+        {"by": text(placed, "by"), **words} if placed else None, text(attempt, "node")
+    )
 
 
 def _attempt(

@@ -15,7 +15,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 from mesh.core.ballot import Ballot
-from mesh.core.ids import TASK_ID_CHARS_MAX
+from mesh.core.ids import TASK_ID_CHARS_MAX, NodeId
 from mesh.wire import records as r
 from mesh.wire import schema as s
 from mesh.wire.register_messages import Owner, Value, ballot_form, value_form
@@ -78,6 +78,35 @@ class Decline(IntEnum):
     UNSURE = 6  # it cannot renew at a majority of the task's voters
 
 
+class PlacedBy(IntEnum):
+    """How whoever has an attempt was found."""
+
+    NAMED = 0  # by the write that created the task, at once
+    RANK = 1  # by rendezvous: the first that was known to have a slot
+    CONTEST = 2
+    ALONE = 3  # to be contested, but nobody else was known to have a slot, or nobody called took it
+    TURN = 4  # the members are asked in turn
+    PULL = 5  # it had the most slots free
+    ANYBODY = 6  # nobody was known to have a slot, and each is asked now and then
+
+    @property
+    def word(self) -> str:
+        """This as JSON has it."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Why an attempt is where it is, as the voter saw it that asked for it."""
+
+    by: PlacedBy
+    home: NodeId | None = None
+    """Who came first by rendezvous then; None: that was not looked at."""
+
+    passed: Decline = Decline.NONE
+    """Why the home was passed over; NONE: it was not."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
     """'Can you start this now?' The home decides by this alone, and asks for the register's word by claiming.
@@ -98,6 +127,8 @@ class Offer:
     labels: tuple[tuple[str, str], ...] = ()
     needs: tuple[tuple[str, int], ...] = ()
     has_more: bool = False
+    placement: Placement | None = None
+    """Why it is asked of whom it is asked: for the record of its attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +272,12 @@ def _unpack_watch_seconds(raw: Any) -> int:  # noqa: ANN401 - comes from msgpack
 
 _watch_seconds: Final = s.Field(int, _unpack_watch_seconds)
 
+placement_form: Final = s.struct(
+    Placement,
+    ("by", r.enum_of(PlacedBy)),
+    ("home", s.optional(s.nonzero(64))),
+    ("passed", r.enum_of(Decline)),
+)
 offer_form: Final = s.keyword_struct(
     Offer,
     ("task_id", task_id_form),
@@ -254,6 +291,7 @@ offer_form: Final = s.keyword_struct(
     ("labels", labels_form),
     ("needs", needs_form),
     ("has_more", s.flag),
+    ("placement", s.optional(placement_form)),
 )
 
 SCHEMAS: dict[int, tuple[type, s.Field]] = {

@@ -122,9 +122,12 @@ def test_why_of_a_task_tells_what_it_waits_for_and_each_attempt(fleet: Fleet, me
     assert text.startswith("task odd-1 is failed on one\n")
     assert "one took it in" in text
     assert "attempt 1 began on one: first run" in text
+    assert "· one is its home\n" in text
     assert "attempt 1 ended with exit code 3" in text
     assert "mesh retry odd-1 submits it anew" in text
     told = json.loads(mesh("why", "odd-1", "--json", *at(node)).stdout)
-    assert told["task"]["attempts"][0]["exit_code"] == 3
+    (attempt,) = told["task"]["attempts"]
+    assert attempt["exit_code"] == 3
+    assert attempt["placed"] == {"by": "rank", "home": "one", "passed": None}
     assert len(told["story"]) == 4
     assert mesh("why", "one", *at(node)).stdout.startswith("one (")

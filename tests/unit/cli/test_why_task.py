@@ -88,10 +88,12 @@ def test_node_that_does_not_offer_a_task_says_that_it_does_not_know() -> None:
 def test_attempts_say_why_they_began_and_how_they_ended() -> None:
     attempts = [
         attempt(1, "n3", ended=NOW - 40, end="lost", error="n3 was not heard of any more"),
-        attempt(2, "n2", cause="lapse", started=NOW - 39, ended=NOW - 30, end="verdict", exit_code=3),
+        attempt(2, "n2", cause="lapse", started=NOW - 39, ended=NOW - 30, end="verdict", exit_code=3,
+                placed={"by": "rank", "home": "n2", "passed": None}),
         attempt(3, "n1", cause="retry", started=NOW - 20, ended=NOW - 15, end="released",
                 error="it was released: it leaves"),
-        attempt(4, "n2", cause="released", started=NOW - 10, token=None),
+        attempt(4, "n2", cause="released", started=NOW - 10, token=None,
+                placed={"by": "contest", "home": "n1", "passed": "busy"}),
     ]  # fmt: skip
     running = task("leased", owner="n2", started=NOW - 10, attempt=4, attempts=attempts)
     told = [line.partition(" ago  ")[2] for line in story(running, NOW)]
@@ -103,7 +105,10 @@ def test_attempts_say_why_they_began_and_how_they_ended() -> None:
         "attempt 2 ended with exit code 3",
         "attempt 3 began on n1: the run before failed: token …890123456789",
         "attempt 3 was let go by n1: it was released: it leaves",
-        "attempt 4 began on n2: the node before let it go: n2 is its home",
+        (
+            "attempt 4 began on n2: the node before let it go: n1 is its home, but no slot of it was known to be free; "
+            "n2 was granted it in a contest"
+        ),
     ]
     assert headline(running) == "task t1 is running on n2"
     assert "the lease lapses, and another member runs it" in what_next(running, "n1")[1]

@@ -13,7 +13,7 @@ from mesh.tasks import changes as ch
 from mesh.tasks.body import Attempt, Body, End, Result, Terms
 from mesh.tasks.form import of_value, to_value
 from mesh.wire.register_messages import Owner, Value
-from mesh.wire.task_messages import AttemptCause, TaskState
+from mesh.wire.task_messages import AttemptCause, Decline, PlacedBy, Placement, TaskState
 from mesh.wire.work_messages import Spec
 from tests.unit.wire.strategies import ids, specs, texts, uints, words
 
@@ -87,6 +87,9 @@ results = st.builds(
     stdout_tail=st.binary(max_size=40),
     stderr_tail=st.binary(max_size=40),
 )
+placements = st.builds(
+    Placement, st.sampled_from(PlacedBy), st.none() | ids, st.sampled_from(Decline)
+)
 _ended_attempts = st.builds(
     Attempt,
     number=st.just(1),
@@ -97,6 +100,7 @@ _ended_attempts = st.builds(
     token=st.none() | ballots,
     claimed=times,
     started=st.none() | times,
+    placement=st.none() | placements,
     ended=times,
     end=st.sampled_from([End.VERDICT, End.LOST, End.RELEASED]),
     exit_code=st.none() | uints(8),

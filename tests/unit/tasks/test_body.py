@@ -101,6 +101,8 @@ def test_version_1_is_read_with_one_time_for_claim_and_start_and_with_two() -> N
     for value in every_state().values():
         body = of_value(value)
         head, rest = unframed(body)
+        for attempt in rest[7]:
+            del attempt[7]  # why it is where it is
         assert decode(framed(head, rest, version=1)) == body
         for attempt in rest[7]:
             del attempt[7]

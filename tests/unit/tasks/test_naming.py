@@ -336,29 +336,6 @@ def test_whoever_was_named_is_not_told_again_when_the_roster_changes() -> None:
     assert int(again.env["MESH_TOKEN"]) > int(start.env["MESH_TOKEN"])
 
 
-@pytest.mark.parametrize("place", [1, None], ids=["not the first voter", "no voter"])
-def test_whoever_is_named_hears_of_it_although_the_voters_changed_meanwhile(
-    place: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    crew = Crew({P: 1})
-    crew.loses = lambda _to, message: isinstance(message, Accept | Named)
-    crew.give(A, lambda number: Submit(number, NEW))
-    assert crew.answer(A) is None
-    crew.loses = lambda _to, _message: False
-    monkeypatch.setattr(crew.nodes[A].desk, "place", lambda _key: place)
-    crew.wait(1.0)
-    answer = crew.answer(A)
-    assert answer is not None
-    assert answer.error is None
-    (start,) = crew.nodes[P].starts()
-    assert start.env["MESH_ATTEMPT"] == "1"
-    crew.exit(P, start.run_id)
-    crew.wait(1.0)
-    body = crew.body(answer.result["id"])
-    assert body.state is TaskState.DONE
-    assert [one.end for one in body.attempts] == [End.VERDICT]
-
-
 # The word itself.
 
 

@@ -52,11 +52,13 @@ def test_task_that_only_others_keep_says_who_knows_more_and_whether_it_is_frozen
 def test_attempt_that_was_let_go_is_told_from_one_that_was_cut_off() -> None:
     attempts = [
         {"number": 1, "node": "n3", "cause": "first", "started": AT - 60, "ended": AT - 30, "end": "released"},
-        {"number": 2, "node": "n2", "cause": "released", "started": AT - 29, "ended": AT - 9, "end": "lost"},
+        {"number": 2, "node": "n2", "cause": "released", "started": AT - 29, "ended": AT - 9, "end": "lost",
+         "placed": {"by": "rank", "home": "n2", "passed": None}},
     ]  # fmt: skip
     text = page(board_of([], tasks=[task_json("t1", "ready", attempts=attempts)]), "2", "enter")
     assert "let go        first run" in text
     assert "cut off       the node before let it go" in text
+    assert "│          n2 is its home" in text
 
 
 def test_task_that_was_taken_back_waits_since_then() -> None:

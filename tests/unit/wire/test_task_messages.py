@@ -23,6 +23,9 @@ from tests.unit.wire.strategies import ids, pairs, texts, uints, words
 ballots = st.builds(
     Ballot, uints(32), uints(32), st.integers(0, N_MAX), st.integers(0, 2**64 - 1).map(NodeId)
 )
+placements = st.builds(
+    tm.Placement, st.sampled_from(tm.PlacedBy), st.none() | ids, st.sampled_from(tm.Decline)
+)
 PARTS: dict[str, st.SearchStrategy[Any]] = {
     "task_id": texts(128, 1),
     "ballot": ballots,
@@ -38,6 +41,7 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
     "labels": pairs(words(), texts(128)),
     "needs": pairs(words(), uints(48)),
     "has_more": st.booleans(),
+    "placement": st.none() | placements,
     "decline": st.sampled_from(tm.Decline),
     "free_slots": uints(16),
     "verdict": st.sampled_from(tm.CancelVerdict),
