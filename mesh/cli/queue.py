@@ -22,7 +22,8 @@ there as soon as a task has it, and needs no setting. Its strategy says which me
 None of them decides who has a task: that is for its voters.
 
 Who is fittest is a sum of parts, each weighed; --weight sets what a part counts for this queue, 0 leaves it out, and
-only the shares matter. Parts that are not named count what they do by default:
+only the shares matter. Parts that are not named stay as they are; PART=default sets one back, `default` all of them.
+By default they count:
 
   free_slots   0.25   how many of its slots are free
   cpu          0.20   how idle its processors are
@@ -59,7 +60,7 @@ def add_commands(commands: Commands) -> None:
         metavar="PART=N",
         type=_weight,
         action="append",
-        help="what a part of the fitness counts; may be given again; `default`: all count what they do by default",
+        help="what a part of the fitness counts, or PART=default; may be given again; `default`: all as by default",
     )
     showing = add_command(actions, "show", show_queue, "show a queue's strategy and weights")
     listing = add_command(actions, "list", list_queues, "list the queues that something is set for")
@@ -86,24 +87,25 @@ def _strategy(text: str) -> str:
     return str(read_strategy(text))
 
 
-def _weight(text: str) -> tuple[str, float] | None:
-    """Return a part and what it counts; None: `default`."""
-    from mesh.contest.weighing import read
+def _weight(text: str) -> tuple[str, float | None] | None:
+    """Return a part and what it counts, None: what it does by default; None alone: `default`."""
+    from mesh.contest.weighing import merged
     from mesh.errors import ConfigError
 
     if text == DEFAULT_WEIGHTS:
         return None
     name, equals, number = text.partition("=")
+    weight: float | None
     try:
-        weight = float(number)
+        weight = None if number == DEFAULT_WEIGHTS else float(number)
     except ValueError:
         equals = ""
     if not equals:
         raise ConfigError(
-            f"--weight: PART=N with a number N, or `{DEFAULT_WEIGHTS}`, is expected, such as cpu=0.5; found {text[:40]!r}"
+            f"--weight: PART=N with a number N, or `{DEFAULT_WEIGHTS}`, is expected, such as cpu=0.5 or cpu=default; found {text[:40]!r}"
         )
     # What it may count is looked at together with the others.
-    read({name: 1.0})
+    merged((), {name: 1.0})
     return name, weight
 
 
@@ -113,7 +115,7 @@ def _changes(options: argparse.Namespace) -> dict[str, Any]:
     Raises:
         ConfigError: nothing is, or a weight twice, or the weights leave nothing that counts.
     """
-    from mesh.contest.weighing import read
+    from mesh.contest.weighing import merged
     from mesh.errors import ConfigError
 
     changes: dict[str, Any] = {} if options.strategy is None else {"strategy": options.strategy}
@@ -124,7 +126,7 @@ def _changes(options: argparse.Namespace) -> dict[str, Any]:
             raise ConfigError(
                 f"--weight: each part once, or `{DEFAULT_WEIGHTS}` alone, is expected; found one twice, or both"
             )
-        read(weights)
+        merged((), weights)
         changes["weights"] = weights
     if not changes:
         raise ConfigError(

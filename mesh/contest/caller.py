@@ -74,6 +74,9 @@ class Story:
     """When it began, by the session's clock."""
 
     window_s: float
+    weights: Weighing = ()
+    """What the parts of the scores weigh, as the call says; none: what they do by default."""
+
     called: list[tuple[NodeId, float]] = field(default_factory=list)
     """Who was called, in the caller's order, and the fitness (0 to 1) that it expected."""
 
@@ -206,7 +209,7 @@ class Caller:
         self.close(now, key, None)
         self.held += 1
         before = self.story(offer.task_id)
-        story = Story(offer.task_id, offer.attempt, now, window_s)
+        story = Story(offer.task_id, offer.attempt, now, window_s, weights)
         contest = self._contests[key] = Contest(offer, story, deque(candidates), weights)
         contest.patience_s = min(max(self.patience_s, least_s), PATIENCE_S_MAX)
         if before is not None and before.attempt == offer.attempt:

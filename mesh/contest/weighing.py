@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from mesh.contest.fitness import DEFAULT_WEIGHTS, Weights
 from mesh.errors import ConfigError
@@ -26,6 +26,9 @@ UNKNOWN: Final[Mapping[str, str]] = {
 """The parts that are not weighed, and why: what knows of one of them takes it out of here and into `WEIGHED`."""
 
 KNOWN_SETS_MAX: Final = 256
+
+Given: TypeAlias = Mapping[str, float | None]
+"""What is to be set: parts, and what each is to weigh; None: what it does by default. No part at all: all do."""
 
 
 def weighing(weights: Weights) -> Weighing:
@@ -44,12 +47,14 @@ def weights_of(told: Weighing) -> Weights:
     return Weights(**{field.name: 0.0 for field in fields(Weights)} | dict(told))
 
 
-def read(given: Mapping[str, float]) -> Weighing:
-    """Return what is set by these weights: the parts that are not named weigh what they do by default.
+def merged(before: Weighing, given: Given) -> Weighing:
+    """Return what is set once these are, on top of what was: parts that are not named stay; none at all sets all back.
 
     Raises:
         ConfigError: there is no such part, or it is not weighed, or its weight is none, or nothing is left that counts.
     """
+    if not given:
+        return ()
     for name in given:
         if name in UNKNOWN:
             raise ConfigError(
@@ -59,7 +64,11 @@ def read(given: Mapping[str, float]) -> Weighing:
             raise ConfigError(
                 f"contest weight: a part of a fitness is one of {', '.join(WEIGHED)}; found {name[:40]!r}"
             )
-    return weighing(replace(DEFAULT_WEIGHTS, **given))
+    weights = {
+        name: getattr(DEFAULT_WEIGHTS, name) if weight is None else weight
+        for name, weight in given.items()
+    }
+    return weighing(replace(weights_of(before), **weights))
 
 
 def shown(told: Weighing) -> dict[str, float]:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mesh.errors import DecodeError
+from mesh.contest.weighing import Given, merged
+from mesh.errors import ConfigError, DecodeError
 from mesh.queues.settings import (
     COUNT_MAX,
     DEFAULT,
@@ -38,8 +39,8 @@ class ChangeSettings:
     strategy: Strategy | None
     """None: it stays as it is."""
 
-    weights: Weighing | None
-    """None: they stay as they are; no part at all: the default ones."""
+    weights: Given | None
+    """None: they stay as they are, and so does every part that is not named; no part at all: the default ones."""
 
     at: float
     """Unix."""
@@ -59,28 +60,43 @@ class ChangeSettings:
         before = self._before(found)
         if found is not None and before is None and self._is_others(found):
             return None
+        weights = self._weights(before)
+        if weights is None:
+            return None
         if before is None:
-            return to_value(self._first())
+            return to_value(self._first(weights))
         strategy = before.strategy if self.strategy is None else self.strategy
-        weights = before.weights if self.weights is None else self.weights
         is_so = (strategy, weights) == (before.strategy, before.weights)
         if self.mark in before.marks or is_so:
             return found
         return to_value(
             replace(
-                self._first(),
+                self._first(weights),
                 strategy=strategy,
-                weights=weights,
                 count=min(before.count + 1, COUNT_MAX),
                 marks=(self.mark, *before.marks)[:MARKS_MAX],
             )
         )
 
-    def _first(self) -> QueueSettings:
+    def leaves_nothing(self, found: Value | None) -> bool:
+        """Say whether no part would count any more, set on top of what is found."""
+        return self._weights(self._before(found)) is None
+
+    def _weights(self, before: QueueSettings | None) -> Weighing | None:
+        """Return the weights from now on; None: no part would count any more."""
+        weights = () if before is None else before.weights
+        if self.weights is None:
+            return weights
+        try:
+            return merged(weights, self.weights)
+        except ConfigError:
+            return None
+
+    def _first(self, weights: Weighing) -> QueueSettings:
         return QueueSettings(
             queue=self.queue,
             strategy=DEFAULT if self.strategy is None else self.strategy,
-            weights=self.weights or (),
+            weights=weights,
             count=1,
             set_at=self.at,
             set_by=self.by,

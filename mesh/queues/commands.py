@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mesh.contest.weighing import Given
 from mesh.queues.settings import Strategy
-from mesh.wire.contest_messages import Weighing
 
 
 @dataclass(frozen=True, slots=True)
 class SetQueue:
     """Set a queue's strategy, its weights, or both. Answer, once a majority holds it: as for `ShowQueue`, with `"outcome"`.
 
-    None: that one stays as it is; `weights` of none at all: the default ones. The outcome is `set`; `kept`: it was so already; or `overtaken`: it was set, and set to what is told by somebody else
+    None: that one stays as it is, and so does every part that `weights` does not name; of none at all: all are set back to
+    the default. The outcome is `set`; `kept`: it was so already; or `overtaken`: it was set, and set to what is told by somebody else
     at the same time.
     """
 
     command_id: int
     queue: str
     strategy: Strategy | None = None
-    weights: Weighing | None = None
+    weights: Given | None = None
     timeout_s: float = 5.0
 
 

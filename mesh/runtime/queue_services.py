@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from mesh.contest.weighing import read
+from mesh.contest.weighing import Given, merged
 from mesh.errors import ConfigError
 from mesh.queues.commands import ListQueues, SetQueue, ShowQueue
 from mesh.queues.settings import check_name, read_strategy
 from mesh.runtime.control import ControlClient, Request, Service
 from mesh.runtime.driver import Driver
 from mesh.runtime.requests import text
-from mesh.wire.contest_messages import Weighing
 
 NUMBER_MAX: Final = 10**15
 """Integers beyond this are no weights, whatever bounds those have."""
@@ -56,17 +55,20 @@ def _queue(request: Request) -> str:
     return queue
 
 
-def _weights(request: Request) -> Weighing | None:
-    """Return what the parts are to weigh; none at all: the default; None: nothing is said of them."""
+def _weights(request: Request) -> Given | None:
+    """Return what the parts named are to weigh; none at all: all go back to the default; None: nothing is said of them."""
     given = request.get("weights")
     if given is None:
         return None
     if not isinstance(given, dict) or not all(map(_is_number, given.values())):
         raise ConfigError(
-            "queue_set: 'weights' is an object of parts and numbers, such as {\"cpu\": 0.5}"
+            "queue_set: 'weights' is an object of parts and numbers, null for the default, such as {\"cpu\": 0.5}"
         )
-    return read(given)
+    merged((), given)  # what is none of a part is said at once
+    return given
 
 
 def _is_number(found: object) -> bool:
-    return type(found) is float or (type(found) is int and abs(found) <= NUMBER_MAX)
+    return (
+        found is None or type(found) is float or (type(found) is int and abs(found) <= NUMBER_MAX)
+    )

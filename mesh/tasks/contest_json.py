@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mesh.contest.caller import GONE, Said, Story
+from mesh.contest.weighing import shown
 from mesh.core.ids import NodeId
 from mesh.wire.contest_messages import CALLED_MAX, ROUND_MAX, SAID_MAX, SCORE_MAX, Contest, Word
 from mesh.wire.task_messages import Decline
@@ -27,6 +28,7 @@ def told(story: Story, unix_offset_s: float) -> Contest:
         said=tuple(map(_word, story.said[:SAID_MAX])),
         winner=story.winner,
         after_us=None if story.after_s is None else _us(story.after_s),
+        weights=story.weights,
     )
 
 
@@ -59,6 +61,8 @@ def contest_json(
         ],
         "winner": None if contest.winner is None else name_of(contest.winner),
         "after_ms": None if contest.after_us is None else contest.after_us / 1e3,
+        "weights": shown(contest.weights),
+        "default_weights": not contest.weights,
     }
 
 

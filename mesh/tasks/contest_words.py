@@ -52,6 +52,9 @@ def contest_evidence(contest: Contest) -> list[str]:
     if silent and bids:
         why = "a fitter one was heard first, or its word was lost"
         lines.append(f"{_listed(silent)} said nothing: {why}")
+    if bids and not contest["default_weights"]:
+        weights = ", ".join(f"{_PARTS.get(n, n)} {w:g}" for n, w in contest["weights"].items() if w)
+        lines.append(f"weighed as the queue has it: {weights}")
     return [*lines, _end(contest)]
 
 

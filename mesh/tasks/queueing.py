@@ -67,12 +67,13 @@ class SettingQueue(_QueueTalk):
         super().__init__(number, means, command)
         self._strategy, self._weights = command.strategy, command.weights
         self._mark = 0
+        self._change: ChangeSettings | None = None
 
     def _ask(self, now: float, key: bytes) -> None:
         means = self._means
         own = means.own
         self._mark = hash64(f"{own.boot}/{self.number}", own.node_id)  # of this command alone
-        change = ChangeSettings(
+        self._change = change = ChangeSettings(
             queue=self._queue,
             strategy=self._strategy,
             weights=self._weights,
@@ -98,6 +99,11 @@ class SettingQueue(_QueueTalk):
                 f"{outcome.remaining_s:.1f} s more; try again after that"
             )
         if isinstance(outcome, Refused):
+            if self._change is not None and self._change.leaves_nothing(outcome.found):
+                return self.end(
+                    error=f"queue {self._queue}: nothing was set, as no part of a fitness would count any more beside what is "
+                    "set already: give one part a weight above 0, or set all back with --weight default"
+                )
             return self._unread()
         try:
             settings = self._take(now, outcome.value)

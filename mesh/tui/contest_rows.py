@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mesh.tui.cells import clean
 from mesh.tui.reading import Json, listing, mapping, number, text, whole
-from mesh.wire.contest_messages import CALLED_MAX, PARTS_MAX, SAID_MAX
+from mesh.wire.contest_messages import CALLED_MAX, PARTS_MAX, SAID_MAX, WEIGHED
 
 LATEST_MAX: Final = 50
 """So many contests are shown."""
@@ -125,6 +125,12 @@ class ContestRow:
             ],
             "winner": None if self.is_under_way else self.winner or None,
             "after_ms": self.after_ms,
+            "weights": {
+                name: weight
+                for name in WEIGHED
+                if (weight := number(mapping(self.source.get("weights")), name)) is not None
+            },
+            "default_weights": self.source.get("default_weights") is not False,
         }
 
 

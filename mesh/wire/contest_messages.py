@@ -158,6 +158,8 @@ class Contest:
     said: tuple[Word, ...]
     winner: NodeId | None
     after_us: int | None
+    weights: Weighing
+    """What the parts of the scores weighed; none: what they do by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +276,7 @@ _contest: Final = s.struct(
     ),
     ("winner", s.optional(_node)),
     ("after_us", s.optional(_after)),
+    ("weights", weighing_form),
 )
 
 SCHEMAS: Final[dict[int, tuple[type, s.Field]]] = {

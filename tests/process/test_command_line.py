@@ -80,6 +80,11 @@ def test_queue_is_set_and_shown(mesh: Mesh, node: NodeProcess) -> None:
     keys = {"queue", "strategy", "weights", "default_weights", "set_at", "set_by"}
     assert set(said) == keys
     assert "q: round_robin (set " in mesh("queue", "show", "q", *data).stdout
+    again = mesh(
+        "queue", "set", "q", "--weight", "lag=1", "--weight", "match=default", *data
+    ).stdout
+    assert "cpu 2, " in again
+    assert "lag 1, " in again
 
 
 def test_task_is_submitted_listed_shown_and_cancelled(mesh: Mesh, node: NodeProcess) -> None:

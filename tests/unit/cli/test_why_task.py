@@ -252,6 +252,8 @@ def contest(**changes: object) -> dict[str, Any]:
         ],
         "winner": "n2",
         "after_ms": 5.25,
+        "weights": {"cpu": 2.0, "lag": 0.0},
+        "default_weights": True,
     } | changes
 
 
@@ -269,6 +271,10 @@ def test_a_contest_stands_before_the_attempt_that_came_of_it() -> None:
     ):
         assert words in called
     assert "round" not in called
+    assert "weighed" not in called
+    told = task("leased", contests=[contest(default_weights=False)])
+    (called,) = [line for line in story(told, NOW) if "called" in line]
+    assert "weighed as the queue has it: processors idle now 2;" in called
 
 
 def test_a_contest_that_nobody_won_is_told_for_a_task_that_waits() -> None:

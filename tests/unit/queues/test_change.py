@@ -6,6 +6,7 @@ import msgpack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mesh.contest.weighing import Given, shown
 from mesh.core.ids import NodeId
 from mesh.queues.change import ChangeSettings
 from mesh.queues.settings import (
@@ -17,7 +18,7 @@ from mesh.queues.settings import (
     of_value,
     to_value,
 )
-from mesh.wire.contest_messages import Weighing
+from mesh.wire.contest_messages import WEIGHED, Weighing
 from mesh.wire.register_messages import Owner, Standing, Value
 from tests.unit.queues.made import NOON, setting
 
@@ -27,7 +28,7 @@ def change(
     mark: int = 9,
     *,
     queue: str = "thumbs",
-    weights: Weighing | None = None,
+    weights: Given | None = None,
 ) -> ChangeSettings:
     return ChangeSettings(
         queue=queue, strategy=strategy, weights=weights, at=NOON + 60, by="bert", mark=mark
@@ -58,27 +59,45 @@ def test_what_holds_already_is_written_back_as_it_is() -> None:
 
 
 CPU: Weighing = (("cpu", 2.0),)
+CPU_ALONE: Given = dict.fromkeys(WEIGHED, 0.0) | {"cpu": 2.0}
 
 
 def test_setting_the_weights_keeps_the_strategy_and_the_other_way_round() -> None:
-    weighed = made(to_value(setting()), change(None, weights=CPU))
+    weighed = made(to_value(setting()), change(None, weights=CPU_ALONE))
     assert weighed == setting(weights=CPU, count=4, set_at=NOON + 60, set_by="bert", marks=(9, 7))
     contested = made(to_value(weighed), change(mark=10))
     assert (contested.strategy, contested.weights) == (Strategy.CONTEST, CPU)
-    reset = made(to_value(contested), change(None, 11, weights=()))
+    reset = made(to_value(contested), change(None, 11, weights={}))
     assert (reset.strategy, reset.weights, reset.count) == (Strategy.CONTEST, (), 6)
 
 
 def test_weights_alone_are_set_for_a_queue_that_has_no_strategy_yet() -> None:
-    found = made(None, change(None, weights=CPU))
+    found = made(None, change(None, weights=CPU_ALONE))
     assert (found.strategy, found.weights) == (DEFAULT, CPU)
 
 
 def test_weights_that_hold_already_are_written_back_as_they_are() -> None:
     found = to_value(setting(weights=CPU))
-    assert change(None, weights=CPU)(found) is found
-    assert change(Strategy.PULL, weights=CPU)(found) is found
-    assert change(Strategy.PULL, weights=())(found) is not found
+    assert change(None, weights=CPU_ALONE)(found) is found
+    assert change(Strategy.PULL, weights=CPU_ALONE)(found) is found
+    assert change(Strategy.PULL, weights={})(found) is not found
+
+
+def test_of_two_that_set_different_parts_both_count() -> None:
+    one, two = (
+        change(None, 1, weights={"cpu": 3.0}),
+        change(None, 2, weights={"lag": None, "match": 0.5}),
+    )
+    weights = shown(made(two(one(None)), change(Strategy.PULL)).weights)
+    assert (weights["cpu"], weights["match"]) == (3.0, 0.5)
+
+
+def test_what_would_leave_no_part_that_counts_is_not_written() -> None:
+    found = to_value(setting(weights=CPU))
+    none = change(Strategy.PULL, weights={"cpu": 0.0})
+    assert none(found) is None
+    assert none.leaves_nothing(found)
+    assert not none.leaves_nothing(None)
 
 
 def test_who_was_overtaken_undoes_nothing() -> None:
@@ -101,7 +120,7 @@ def test_bytes_that_are_nothing_are_replaced_and_those_of_a_setting_that_cannot_
 def test_what_an_earlier_version_has_set_is_kept_where_only_the_weights_are_set() -> None:
     parts = ["thumbs", "pull", 3, NOON, "anna", [7]]
     earlier = Value(Standing.OPEN, b"\x01" + bytes(msgpack.packb(parts)))
-    found = made(earlier, change(None, weights=CPU))
+    found = made(earlier, change(None, weights=CPU_ALONE))
     assert (found.strategy, found.weights, found.count) == (Strategy.PULL, CPU, 4)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from mesh.contest.caller import Candidate
 from mesh.contest.known import unknown
+from mesh.contest.weighing import shown
 from mesh.core.ballot import Ballot
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveView
@@ -79,6 +80,8 @@ def test_a_contest_is_told_from_its_call_to_its_winner() -> None:
         "winner": "node-2",
         "after_ms": 5.0,
         "rounds": 1,
+        "weights": shown(()),
+        "default_weights": True,
         "first_window": True,
     }
     assert json.loads(json.dumps(found)) == found

@@ -91,12 +91,19 @@ def test_what_is_set_at_one_node_is_shown_at_another() -> None:
 def test_weights_are_set_without_the_strategy_shown_with_all_parts_and_reset() -> None:
     _, desk = hall_of()
     result(give(desk, set_to(PULL)))
-    answer = result(give(desk, SetQueue(2, "thumbs", weights=(("cpu", 3.0), ("lag", 1.0)))))
+    answer = result(give(desk, SetQueue(2, "thumbs", weights={"cpu": 3.0, "lag": 1.0})))
     assert (answer["strategy"], answer["outcome"]) == ("pull", "set")
-    assert answer["weights"] == dict.fromkeys(BY_DEFAULT, 0.0) | {"cpu": 3.0, "lag": 1.0}
+    assert answer["weights"] == BY_DEFAULT | {"cpu": 3.0, "lag": 1.0}
     assert not answer["default_weights"]
     assert result(give(desk, set_to(CONTEST, 3)))["weights"]["cpu"] == 3.0
-    reset = result(give(desk, SetQueue(4, "thumbs", weights=())))
+    others = {"cpu": 0.0, "lag": None} | dict.fromkeys(BY_DEFAULT.keys() - {"cpu", "lag"}, 0.0)
+    answer = result(give(desk, SetQueue(4, "thumbs", weights=others)))
+    assert answer["weights"] == dict.fromkeys(BY_DEFAULT, 0.0) | {"lag": BY_DEFAULT["lag"]}
+    refused = give(desk, SetQueue(5, "thumbs", weights={"lag": 0.0}))
+    assert refused is not None
+    assert refused.error is not None
+    assert "no part of a fitness would count any more" in refused.error
+    reset = result(give(desk, SetQueue(6, "thumbs", weights={})))
     assert (reset["strategy"], reset["weights"]) == ("contest", BY_DEFAULT)
     assert reset["default_weights"]
 

@@ -50,6 +50,7 @@ contests = st.builds(
     said=st.lists(words_said, max_size=3).map(tuple),
     winner=st.none() | ids,
     after_us=st.none() | uints(40),
+    weights=weighings,
 )
 messages = st.one_of(
     st.builds(
