@@ -57,7 +57,16 @@ def _sight(event: dict[str, Any]) -> str:
         return said if event["kind"] in _DEEDS else f"says: {said}"
     address = event["detail"].rpartition(" at ")[2] if event["kind"] in {"join", "return"} else ""
     seen = phrase.format(member=event["member"]) + (f" at {address}" if address else "")
+    if event["kind"] == "update":
+        seen += _now(event["detail"])
     return seen + cause + (f": {evidence}" if evidence else "")
+
+
+def _now(detail: str) -> str:
+    """Return whether a member takes work now, and why, as the detail of an update has it; "" if it says nothing of that."""
+    _, mark, rest = detail.partition(" (now ")
+    words, end, _ = rest.rpartition(") at ")
+    return f"{mark}{words})" if mark and end else ""
 
 
 def _task(event: dict[str, Any]) -> str:

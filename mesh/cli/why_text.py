@@ -24,9 +24,9 @@ _PROBES: Final = {
 
 
 _TAKES_NOTHING: Final = {
-    "standby": "it stands by: it takes no tasks until the load of its pool is high",
-    "unfit": "it takes no tasks: its health check does not pass (mesh events at that node says why)",
-    "draining": "it takes no more tasks: it leaves once what runs there has ended",
+    "standby": "it stands by, and takes no tasks until the load of its pool is high",
+    "unfit": "it takes no tasks",
+    "draining": "it takes no more tasks",
 }
 """What follows from its availability; of one that is open nothing has to be said."""
 
@@ -63,7 +63,8 @@ def condition(told: Told) -> list[str]:
     if told["state"] in {"alive", "suspect"} and (
         words := _TAKES_NOTHING.get(told.get("availability", ""))
     ):
-        lines.append(words)
+        why = told.get("availability_why")
+        lines.append(f"{words}: {why}" if why else words)
     if told["self"]:
         return [*lines, "it is this node itself"]
     if told["heard"] is not None:

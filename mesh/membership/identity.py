@@ -15,6 +15,7 @@ from typing import Final
 from mesh.core.address import Address
 from mesh.core.ids import NAME_CHARS_MAX, MeshId, NodeId, format_id
 from mesh.core.limits import BOOT_MAX
+from mesh.errors import ConfigError
 from mesh.wire.records import Card, Metadata, Vitals, decode_card, encode_card
 
 INCARNATION_MAX: Final = (1 << 32) - 1
@@ -30,8 +31,7 @@ class Identity:
     __slots__ = ("card", "card_bytes", "has_founded", "mesh_id", "vitals")
 
     def __init__(self, card: Card, mesh_id: MeshId) -> None:
-        longest = _with_suffix(card.name, card.node_id)
-        encode_card(replace(card, boot=BOOT_MAX, incarnation=INCARNATION_MAX, name=longest))
+        encode_card(_longest(card))
         self.card_bytes = encode_card(card)
         self.card = decode_card(self.card_bytes)  # as others read it: an address has one spelling
         self.mesh_id = mesh_id
@@ -71,10 +71,16 @@ class Identity:
         return True
 
     def declare(self, meta: Metadata) -> bool:
-        """Declare something else, under a new incarnation; say whether that was possible."""
+        """Declare something else, under a new incarnation; say whether that was possible.
+
+        Where a card has no room for the reason why its member takes no work, that is left out.
+        """
         if self.card.incarnation >= INCARNATION_MAX:
             return False
-        self._write(replace(self.card, meta=meta, incarnation=self.card.incarnation + 1))
+        card = replace(self.card, meta=meta, incarnation=self.card.incarnation + 1)
+        if not _has_room(card):
+            card = replace(card, meta=replace(meta, why=""))
+        self._write(card)
         return True
 
     def raise_boot(self, above: int) -> bool:
@@ -90,6 +96,20 @@ class Identity:
     def _write(self, card: Card) -> None:
         self.card = card
         self.card_bytes = encode_card(card)
+
+
+def _longest(card: Card) -> Card:
+    """Return the largest that a card may become without another declaration."""
+    name = _with_suffix(card.name, card.node_id)
+    return replace(card, boot=BOOT_MAX, incarnation=INCARNATION_MAX, name=name)
+
+
+def _has_room(card: Card) -> bool:
+    try:
+        encode_card(_longest(card))
+    except ConfigError:
+        return False
+    return True
 
 
 def _with_suffix(name: str, node_id: NodeId) -> str:

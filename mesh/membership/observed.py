@@ -36,7 +36,8 @@ def event_of(
         return None
     card = change.card
     is_said = kind is EventKind.UPDATE and change.was is not None
-    now = f" (now {card.meta.availability.word})" if is_said else ""
+    why = f": {card.meta.why}" if card.meta.why else ""
+    now = f" (now {card.meta.availability.word}{why})" if is_said else ""
     clues = (*_news(change, kind), *evidence)
     return Event(
         kind=kind,

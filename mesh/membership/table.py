@@ -266,6 +266,6 @@ def _card_rank(card: Card, card_bytes: bytes) -> tuple[int, int, bytes]:
 
 
 def _was(before: Card, card: Card) -> Availability | None:
-    """Return whether a member took work before, if it is another word now."""
-    was = before.meta.availability
-    return None if was is card.meta.availability else was
+    """Return whether a member took work before, if it says something else now: that it does not, or why."""
+    was, now = before.meta, card.meta
+    return None if (was.availability, was.why) == (now.availability, now.why) else was.availability

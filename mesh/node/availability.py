@@ -11,13 +11,22 @@ What runs here goes on, whatever it says: it only takes nothing more.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from mesh.contest.standby import HOLD_S, JOIN_LOAD, LEAVE_LOAD, Standby
 from mesh.placement.demand import Demand
-from mesh.wire.records import EMERGENCY, Availability, Metadata
+from mesh.wire.records import EMERGENCY, WHY_CHARS_MAX, Availability, Metadata
 
 PASSES: Final = "its health check passes"
+
+
+_SENTENCES: Final = {
+    Availability.DRAINING: "takes no more work",
+    Availability.UNFIT: "takes no work",
+    Availability.STANDBY: "stands by",
+    Availability.OPEN: "takes work",
+}
 
 
 class Declared(NamedTuple):
@@ -25,6 +34,17 @@ class Declared(NamedTuple):
 
     availability: Availability
     why: str
+
+    @property
+    def sentence(self) -> str:
+        """Both, without a subject."""
+        return f"{_SENTENCES[self.availability]}: {self.why}"
+
+    def on(self, meta: Metadata) -> Metadata:
+        """Return what is told with it to other members, which hear why it takes nothing."""
+        is_open = self.availability is Availability.OPEN
+        why = "" if is_open else _printable(self.why)
+        return replace(meta, availability=self.availability, why=why)
 
 
 class OwnAvailability:
@@ -34,7 +54,7 @@ class OwnAvailability:
         """`meta`: as declared. Who is unfit at first has a health check that is still to pass."""
         self._is_leaving = False
         self._is_fit = meta.availability is not Availability.UNFIT
-        self._why = ""
+        self._why = meta.why
         self._standby = Standby() if meta.node_class == EMERGENCY else None
 
     def begin(self, now: float) -> None:
@@ -51,17 +71,23 @@ class OwnAvailability:
         self._is_leaving = True
 
     def step(
-        self, now: float, said: Availability, demand: Callable[[], Demand | None]
+        self, now: float, said: Metadata, demand: Callable[[], Demand | None]
     ) -> Declared | None:
         """Look at the load if it is time; return what is to be declared if that is something else than was `said` last.
+
+        That of an unfit node is another reason too.
 
         `demand` returns None where nothing is known: of a node that has met nobody yet.
         """
         if self._standby is not None and self._standby.is_due(now):
             found = demand()
             self._standby.step(now, 0.0 if found is None else found.load)
-        wanted = self._wanted()
-        return None if wanted is said else Declared(wanted, self._reason(wanted, said))
+        wanted, before = self._wanted(), said.availability
+        declared = Declared(wanted, self._reason(wanted, before))
+        is_news = wanted is not before or (
+            wanted is Availability.UNFIT and declared.on(said).why != said.why
+        )
+        return declared if is_news else None
 
     def is_due(self, now: float) -> bool:
         """Say whether the load is to be looked at."""
@@ -81,14 +107,18 @@ class OwnAvailability:
 
     def _reason(self, wanted: Availability, before: Availability) -> str:
         if wanted is Availability.DRAINING:
-            return "takes no more work: it leaves once what runs here has ended"
+            return "it leaves once what runs there has ended"
         if wanted is Availability.UNFIT:
-            return f"takes no work: {self._why or 'its health check does not pass'}"
+            return self._why
         if self._standby is None:
-            return f"takes work: {PASSES}"
+            return PASSES
         load = f"the load of its pool is {self._standby.load:.2f}"
         if wanted is Availability.OPEN:
-            return f"takes work: {load}, for {HOLD_S:g} s above {JOIN_LOAD:g}"
+            return f"{load}, for {HOLD_S:g} s above {JOIN_LOAD:g}"
         if before is Availability.UNFIT:
-            return f"stands by: {PASSES}, and {load}"
-        return f"stands by: {load}, for {HOLD_S:g} s below {LEAVE_LOAD:g}"
+            return f"{PASSES}, and {load}"
+        return f"{load}, for {HOLD_S:g} s below {LEAVE_LOAD:g}"
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)[:WHY_CHARS_MAX]

@@ -189,10 +189,9 @@ class Node(Machines):
         if self._availability.is_due(now):
             self._swim.glances.look(now)
         meta = self.identity.card.meta
-        declared = self._availability.step(now, meta.availability, lambda: self.demand(now))
+        declared = self._availability.step(now, meta, lambda: self.demand(now))
         if declared is not None:
-            meta = replace(meta, availability=declared.availability)
-            self._swim.rumours.refutation.declare(now, meta, declared.why)
+            self._swim.rumours.refutation.declare(now, declared.on(meta), declared.sentence)
 
     def _answer(self, now: float, source: Address, packet: Packet) -> tuple[object, list[Outgoing]]:
         message = packet.messages[0]

@@ -55,7 +55,7 @@ def _standing(member: Member | None, past: tuple[Entry, ...], offset_s: float) -
         last = past[-1]
         return {
             "address": "", "state": last.event.state, "cause": last.event.cause, "is_proof": False,
-            "availability": "",
+            "availability": "", "availability_why": "",
             "since": last.at + offset_s, "boot": 0, "incarnation": 0, "rtt_ms": None, "heard": None,
         }  # fmt: skip
     return {
@@ -64,6 +64,7 @@ def _standing(member: Member | None, past: tuple[Entry, ...], offset_s: float) -
         "cause": member.cause.word,
         "is_proof": is_proof(member.state, member.cause),
         "availability": member.card.meta.availability.word,
+        "availability_why": member.card.meta.why,
         "since": member.since + offset_s,
         "boot": member.boot,
         "incarnation": member.spoken_incarnation,

@@ -145,6 +145,7 @@ def _member(
         "class": meta.node_class,
         "queues": list(meta.queues),
         "availability": meta.availability.word,
+        "availability_why": meta.why,
         "labels": dict(meta.labels),
         "version": meta.version,
         "suspected_by": _accusers(member, swim),

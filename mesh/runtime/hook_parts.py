@@ -6,7 +6,7 @@ import random
 import secrets
 from collections.abc import Callable
 
-from mesh.core.events import Event, EventKind
+from mesh.core.events import Event
 from mesh.core.ids import format_id
 from mesh.hooks.health import NOT_YET, Verdict
 from mesh.node.commands import Look, SetFitness
@@ -33,22 +33,15 @@ def hook_parts(
 ) -> list[HealthCheck | ShortageHook]:
     """Return those that are asked for; `emit` publishes an event of this node, `say` writes a line of its log."""
     parts: list[HealthCheck | ShortageHook] = []
-    was_fit = False
 
     def tell(verdict: Verdict) -> None:
-        nonlocal was_fit
         driver.tell(SetFitness(verdict.is_fit, verdict.why))
         how = "is fit for work" if verdict.is_fit else "takes no work"
         text = f"this host {how}: {verdict.why}"
         if verdict.is_fit:
             say(text)  # events have it as a change of the card, which says why
-        elif was_fit:
-            say(f"warning: {text}")  # the same
-        elif verdict.why == NOT_YET:
-            say(text)
-        else:  # unfit as before, and for another reason: the card stays as it is
-            emit(Event(kind=EventKind.WARN, detail=text))
-        was_fit = verdict.is_fit
+        else:
+            say(text if verdict.why == NOT_YET else f"warning: {text}")  # the same
 
     def measure() -> Demand | None:
         driver.tell(Look())

@@ -13,6 +13,7 @@ from mesh.core.address import DEFAULT_PORT, Address, numeric_host, split_host_po
 from mesh.core.ids import NAME_CHARS_MAX, NodeId
 from mesh.core.limits import SLOTS_MAX
 from mesh.errors import ConfigError
+from mesh.hooks.health import NOT_YET
 from mesh.membership.profile import SwimConfig, profile
 from mesh.node.config import LEASES, PACES, UPKEEPS, LeaseTimes, Pace, UpkeepTimes
 from mesh.queues.settings import check_name
@@ -139,6 +140,7 @@ class AgentSettings:
             version=__version__,
             queues=tuple(dict.fromkeys(self.queues)),
             availability=self._availability(),
+            why="" if self.hooks.health_check is None else NOT_YET,
         )
 
     def _availability(self) -> Availability:

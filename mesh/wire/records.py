@@ -64,6 +64,10 @@ QUEUE_CHARS_MAX: Final = 128
 """Of the queues that a dedicated member is for."""
 
 
+WHY_CHARS_MAX: Final = 120
+"""Of the reason why a member takes no work; the rest is cut off."""
+
+
 class Availability(IntEnum):
     """Whether a member takes work, by its own word: it declares that as it declares its labels."""
 
@@ -95,6 +99,7 @@ class Metadata:
     version: str = ""  # the release of Mesh it runs
     queues: tuple[str, ...] = ()  # of a dedicated member: those whose tasks it takes, and no others
     availability: Availability = Availability.OPEN
+    why: str = ""  # it is not open; for people
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +184,7 @@ metadata = s.keyword_struct(
     ("version", s.printable(32)),
     ("queues", s.many(s.printable(QUEUE_CHARS_MAX, empty=False), DEDICATED_QUEUES_MAX)),
     ("availability", enum_of(Availability)),
+    ("why", s.printable(WHY_CHARS_MAX)),
 )
 _card = s.keyword_struct(
     Card,

@@ -25,8 +25,8 @@ def is_written(path: Path) -> bool:
 def test_a_full_node_runs_its_hook_and_a_killed_one_leaves_nothing_of_its_check(
     fleet: Fleet,
 ) -> None:
-    hang, pid, ran = (fleet.home / name for name in ("hang", "pid", "ran"))
-    check = f"[ ! -e {hang} ] || {{ echo $$ >{pid}; exec sleep 7003; }}"
+    bad, hang, pid, ran = (fleet.home / name for name in ("bad", "hang", "pid", "ran"))
+    check = f"[ ! -e {bad} ] || {{ echo full >&2; exit 3; }}; [ ! -e {hang} ] || {{ echo $$ >{pid}; exec sleep 7003; }}"
     hook = f'echo "$MESH_POOL $MESH_NAME $MESH_USED of $MESH_SLOTS: $MESH_LOAD" >{ran}'
     shortage = ["--on-shortage", hook, "--short-after", "1s"]
     node = fleet.start("a", "--health-check", check, "--health-every", "1s", *shortage)
@@ -37,6 +37,12 @@ def test_a_full_node_runs_its_hook_and_a_killed_one_leaves_nothing_of_its_check(
     node.call("submit", argv=["sleep", "7004"], cwd="/")
     wait(lambda: is_written(ran))
     assert ran.read_text() == "default a 1 of 1: 1.00\n"
+
+    bad.touch()
+    fails = "its health check fails: exit code 3: full"
+    wait(lambda: node.call("members")[0]["availability_why"] == fails)
+    bad.unlink()
+    wait(lambda: node.call("members")[0]["availability"] == "open")
 
     hang.touch()
     wait(lambda: is_written(pid))

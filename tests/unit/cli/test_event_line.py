@@ -59,6 +59,16 @@ def test_event_of_a_task_names_observer_task_state_node_and_attempt(
             "alpha saw gamma dead (silent): no answer",
         ),
         (
+            "update",
+            {"detail": "changed what it declares (now unfit: exit code 1 (of 2)) at h:1"},
+            "alpha saw gamma change what it declares (now unfit: exit code 1 (of 2))",
+        ),
+        (
+            "update",
+            {"detail": "changed what it declares at h:1"},
+            "alpha saw gamma change what it declares",
+        ),
+        (
             "forget",
             {"detail": "is forgotten; it was last at h:1", "evidence": ["asked for at beta"]},
             "alpha forgot gamma: asked for at beta",

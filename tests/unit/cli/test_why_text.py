@@ -215,14 +215,19 @@ def test_the_text_fits_a_terminal_of_80_columns() -> None:
 @pytest.mark.parametrize(
     ("availability", "words"),
     [
-        ("standby", "it stands by"),
-        ("unfit", "health check does not pass"),
-        ("draining", "it leaves"),
+        (
+            "standby",
+            "it stands by, and takes no tasks until the load of its pool is high: that is so",
+        ),
+        ("unfit", "it takes no tasks: that is so"),
+        ("draining", "it takes no more tasks: that is so"),
     ],
 )
 def test_a_member_that_takes_nothing_says_so_as_long_as_it_lives(
     availability: str, words: str
 ) -> None:
-    assert words in as_text(told(availability=availability))
-    assert words not in as_text(told(availability=availability, state="left"))
-    assert words not in as_text(told(availability="open"))
+    why = "that is so"
+    assert words in as_text(told(availability=availability, availability_why=why))
+    assert why not in as_text(told(availability=availability, availability_why=why, state="left"))
+    assert "it takes no tasks\n" in as_text(told(availability="unfit")), "an earlier version's"
+    assert "it takes" not in as_text(told(availability="open"))

@@ -1,12 +1,14 @@
 """Who this node is: its incarnations, its sessions, its name."""
 
+from dataclasses import replace
+
 import pytest
 
 from mesh.core.address import Address
 from mesh.core.ids import NO_MESH
 from mesh.errors import ConfigError
 from mesh.membership.identity import INCARNATION_MAX, Identity
-from mesh.wire.records import CARD_BYTES_MAX, Metadata, decode_card, encode_card
+from mesh.wire.records import CARD_BYTES_MAX, Availability, Metadata, decode_card, encode_card
 from tests.unit.membership.pump import card
 
 
@@ -55,6 +57,17 @@ def test_card_that_could_outgrow_the_limit_later_is_refused_at_start() -> None:
     grown = Identity(card(1, meta=meta_of(size - 20)), NO_MESH)
     grown.raise_boot(2**48 - 2)
     assert grown.refute(INCARNATION_MAX - 1)
+
+
+def test_where_a_card_has_no_room_for_the_reason_it_takes_no_work_that_is_left_out() -> None:
+    size = next(n for n in range(2000) if len(encode_card(card(1, meta=meta_of(n)))) > 950)
+    identity = Identity(card(1, meta=meta_of(size)), NO_MESH)
+    declared = replace(identity.card.meta, availability=Availability.UNFIT, why="y" * 100)
+    assert identity.declare(declared)
+    assert identity.card.meta == replace(declared, why="")
+    identity.raise_boot(2**48 - 2)
+    assert identity.refute(INCARNATION_MAX - 1)
+    assert identity.declare(replace(declared, why="short")) is False, "no incarnation is left"
 
 
 def meta_of(size: int) -> Metadata:

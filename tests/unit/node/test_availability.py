@@ -16,11 +16,11 @@ class Own:
     def __init__(self, meta: Metadata) -> None:
         self.availability = OwnAvailability(meta)
         self.availability.begin(0.0)
-        self.said = meta.availability
+        self.said = meta
 
     def step(self, now: float, demand: Demand | None) -> Declared | None:
         declared = self.availability.step(now, self.said, lambda: demand)
-        self.said = self.said if declared is None else declared.availability
+        self.said = self.said if declared is None else declared.on(self.said)
         return declared
 
     def stepped(self, begin: float, demand: Demand | None) -> list[Declared]:
@@ -42,11 +42,11 @@ def test_an_emergency_node_comes_with_the_load_and_goes_with_it() -> None:
     assert own.stepped(0.0, FULL) == [
         (
             Availability.OPEN,
-            "takes work: the load of its pool is 1.00, for 5 s above 0.8",
+            "the load of its pool is 1.00, for 5 s above 0.8",
         )
     ]
     assert own.stepped(50.0, IDLE) == [
-        (Availability.STANDBY, "stands by: the load of its pool is 0.00, for 5 s below 0.6")
+        (Availability.STANDBY, "the load of its pool is 0.00, for 5 s below 0.6")
     ]
 
 
@@ -57,19 +57,19 @@ def test_a_health_check_goes_before_the_load() -> None:
     own.availability.set_fitness(is_fit=True, why="")
     assert own.step(50.0, FULL) == (
         Availability.OPEN,
-        "takes work: the load of its pool is 1.00, for 5 s above 0.8",
+        "the load of its pool is 1.00, for 5 s above 0.8",
     )
     own.availability.set_fitness(is_fit=False, why="its health check failed: exit code 1")
     assert own.step(51.0, FULL) == (
         Availability.UNFIT,
-        "takes no work: its health check failed: exit code 1",
+        "its health check failed: exit code 1",
     )
     assert own.stepped(52.0, IDLE) == []
     own.availability.set_fitness(is_fit=True, why="")
     declared = own.step(70.0, IDLE)
     assert declared is not None
     assert declared.availability is Availability.STANDBY
-    assert declared.why.startswith("stands by: its health check passes")
+    assert declared.why.startswith("its health check passes")
 
 
 def test_a_node_with_a_health_check_alone_says_that_it_passes() -> None:
@@ -78,14 +78,33 @@ def test_a_node_with_a_health_check_alone_says_that_it_passes() -> None:
     own.availability.set_fitness(is_fit=True, why="")
     assert own.step(1.0, IDLE) == (
         Availability.OPEN,
-        "takes work: its health check passes",
+        "its health check passes",
     )
+
+
+def test_others_hear_why_a_node_takes_nothing_and_each_new_reason_of_an_unfit_one() -> None:
+    own = Own(Metadata(availability=Availability.UNFIT, why="not yet"))
+    assert own.step(0.0, IDLE) is None
+    for why, told in (
+        ("exit code 1", "exit code 1"),
+        ("two\nlines", "two lines"),
+        ("x" * 500, "x" * 120),
+    ):
+        own.availability.set_fitness(is_fit=False, why=why)
+        declared = own.step(1.0, IDLE)
+        assert declared is not None
+        assert declared.sentence == f"takes no work: {why}"
+        assert own.said.why == told
+        assert own.step(2.0, IDLE) is None, "it is said once"
+    own.availability.set_fitness(is_fit=True, why="")
+    assert own.step(3.0, IDLE) is not None
+    assert own.said.why == ""
 
 
 def test_who_is_in_no_mesh_yet_knows_of_no_load() -> None:
     own = Own(Metadata(node_class=EMERGENCY, availability=Availability.STANDBY))
     assert own.stepped(0.0, None) == []
-    assert own.said is Availability.STANDBY
+    assert own.said.availability is Availability.STANDBY
 
 
 def test_who_leaves_takes_nothing_more_whatever_else_happens() -> None:
@@ -102,7 +121,7 @@ def test_what_could_not_be_declared_is_tried_again() -> None:
     own = OwnAvailability(Metadata())
     own.set_fitness(is_fit=False, why="")
     for now in range(3):
-        assert own.step(float(now), Availability.OPEN, lambda: IDLE) is not None
+        assert own.step(float(now), Metadata(), lambda: IDLE) is not None
 
 
 def test_nothing_is_due_before_the_begin() -> None:

@@ -53,6 +53,7 @@ metadata = st.builds(
     version=words(32, 0),
     queues=st.lists(words(), max_size=3).map(tuple),
     availability=st.sampled_from(r.Availability),
+    why=words(r.WHY_CHARS_MAX, 0),
 )
 cards = st.builds(
     r.Card,
