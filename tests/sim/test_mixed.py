@@ -11,7 +11,7 @@ from mesh.sim.faults import FaultKind
 from mesh.sim.mixed import draw_options
 from mesh.sim.scenario import sweep
 
-SEEDS = 20
+SEEDS = 10
 DRAWN = 220
 CHUNK = 10
 SWEEP_SEEDS = 5000

@@ -8,7 +8,7 @@ import pytest
 from tests.sim.registers.variants import OFTEN, RIGHT, SELDOM
 from tests.sim.registers.world import Outcome, run
 
-SEEDS = 300
+SEEDS = 150
 SWEPT = 20_000
 BLOCK = 1000
 

@@ -13,6 +13,11 @@ SEEDS = 25
 SWEPT = 3_000
 BLOCK = 100
 SEEN_WITHIN = 200
+SEEN_FROM = {
+    "who is named starts before a majority renewed its lease": 28,
+    "a verdict is written without the token": 43,
+}
+"""Where looking begins for what few seeds show; the others begin with the first."""
 
 
 def _hold(seeds: range) -> list[Outcome]:
@@ -57,7 +62,8 @@ def test_one_seed_gives_one_outcome() -> None:
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_dropped_rule_is_seen(name: str) -> None:
-    faults = ((seed, run(seed, WRONG[name]).fault) for seed in range(SEEN_WITHIN))
+    first = SEEN_FROM.get(name, 0)
+    faults = ((seed, run(seed, WRONG[name]).fault) for seed in range(first, SEEN_WITHIN))
     seed, fault = next(((seed, fault) for seed, fault in faults if fault), (SEEN_WITHIN, ""))
-    print(f"\n{name}: seen after {seed + 1} seeds: {fault}")
+    print(f"\n{name}: seen with seed {seed}: {fault}")
     assert fault
