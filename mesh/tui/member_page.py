@@ -25,7 +25,7 @@ from mesh.tui.palette import (
     bar,
     load_style,
 )
-from mesh.tui.reading import mapping, whole
+from mesh.tui.reading import mapping, text, whole
 from mesh.tui.rows import EventRow, MemberRow
 from mesh.tui.sentences import explanation
 
@@ -39,6 +39,9 @@ def member_page(board: Board, member: MemberRow, width: int, zone: tzinfo | None
     lines = [_state(board, member, zone)]
     if member.state != "alive":
         lines += _why(board, member, width)
+    if member.closed and member.is_living:
+        why = text(member.source, "availability_why")
+        lines += paragraph(f"{member.closed}: {why}" if why else member.closed, width, YELLOW)
     lines += heading("what it is")
     lines += facts(_pairs(board, member), width)
     lines += _runs(board, member)

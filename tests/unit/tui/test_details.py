@@ -63,6 +63,16 @@ def test_page_of_a_dead_member_says_why_with_all_evidence() -> None:
         assert fact in text
 
 
+def test_the_page_of_a_member_that_takes_no_work_says_why() -> None:
+    told = {"availability": "unfit", "availability_why": "its health check fails: exit code 3"}
+    text = page(board_of([member_json(1), member_json(2) | told]), "down", "enter")
+    assert "│ unfit: its health check fails: exit code 3 " in text
+    assert (
+        "unfit"
+        not in page(board_of([member_json(1) | told | {"state": "dead"}]), "enter").splitlines()[6]
+    )
+
+
 def test_own_page_names_the_process() -> None:
     node = dict(view_json([])["node"], pid=4711)  # type: ignore[call-overload]  # a map it is
     board = board_of([member_json(1), member_json(2)], node=node)
