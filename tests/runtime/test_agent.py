@@ -109,9 +109,9 @@ async def test_a_node_whose_health_check_fails_takes_no_work_and_says_why(tmp_pa
         assert member["availability"] == "unfit"
         with Client(tmp_path) as other:
             events = iter(await do(other.stream, "events", follow=True))
-            while (event := await do(next, events))["kind"] != "warn":
+            while (event := await do(next, events))["kind"] != "update":
                 pass
-        assert event["detail"] == "this host takes no work: its health check fails: exit code 1"
+        assert event["detail"] == "takes no work: its health check fails: exit code 1"
         assert (await do(client.call, "task", id=task_id))["state"] == "ready"
         (tmp_path / "fit").touch()
         _, task = await finished(client, task_id)
