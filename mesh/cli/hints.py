@@ -17,28 +17,6 @@ _OTHER_WORDS: Final = {
 _SEED_FLAGS: Final = ("--seed", "--seeds", "--join", "--peer", "--peers")
 
 
-_KEPT: Final = frozenset({"--name", "--key", "--data", "--found", "--expect", "--headless"})
-"""What need not be said again: a data directory keeps it, or it is about this start alone."""
-
-
-def left_out(last: str, given: Sequence[str]) -> str:
-    """Return the options that the last start of a node had and this one has not, apart by commas; "" if none is missing.
-
-    `last` is the shell line of that start, `given` the words of this one.
-    """
-    try:
-        before, now = _options_in(shlex.split(last, comments=True)), _options_in(given)
-    except ValueError:  # what is kept is no shell line
-        return ""
-    missing = [option for option in before if option not in now and option not in _KEPT]
-    return ", ".join(missing)
-
-
-def _options_in(words: Sequence[str]) -> list[str]:
-    names = (word.partition("=")[0] for word in words if word.startswith("--") and word != "--")
-    return list(dict.fromkeys(names))
-
-
 def closest(word: str, known: Collection[str]) -> str:
     """Return what among `known` was probably meant, or ""."""
     from difflib import get_close_matches

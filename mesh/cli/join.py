@@ -214,7 +214,6 @@ def run_join(options: argparse.Namespace) -> int:
     from mesh.client import last_start
     from mesh.runtime.agent import run_agent
 
-    _say_what_is_left_out(options, last_start(settings.data_dir))
     try:
         if options.headless or not (sys.stdin.isatty() and sys.stdout.isatty()):
             return run_agent(settings, guardian, why_alone=why_alone)
@@ -237,15 +236,6 @@ def run_join(options: argparse.Namespace) -> int:
             line = _second_node(data, options.seeds)
             raise TransportError(f"{BIND} is taken; another node on this host: {line}") from error
         raise
-
-
-def _say_what_is_left_out(options: argparse.Namespace, last: str) -> None:
-    """Say which options the last start of this node had that this one has not: they are not kept."""
-    from mesh.cli.hints import left_out
-    from mesh.cli.stdio import complain
-
-    if options.given and (missing := left_out(last, options.given)):
-        complain(f"this start is without {missing}, which the last one of this node had: {last}")
 
 
 def _guardian(options: argparse.Namespace) -> tuple[socket.socket | None, str]:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import trio
 
+from mesh.client import last_start
 from mesh.core.address import Address
 from mesh.core.effects import Stop
 from mesh.core.events import Event
@@ -44,6 +45,7 @@ from mesh.runtime.executor import Executor
 from mesh.runtime.guard import Guard
 from mesh.runtime.hooks import Hooks
 from mesh.runtime.keystore import KeyStore, open_keys
+from mesh.runtime.left_out import left_out
 from mesh.runtime.lifelines import LifelineKeeper
 from mesh.runtime.listener import Listener
 from mesh.runtime.reach import Reach
@@ -98,7 +100,7 @@ def run_agent(
         reach = Reach(is_loopback_only=keys is None)
         endpoint = open_endpoint(settings.bind, reach)
         stack.callback(endpoint.close)
-        data.note_start(settings.command)  # not what could not start
+        _note_start(data, settings.command, console.say)  # not what could not start
         clock = system_clock(console.say)
         advertised = advertised_address(endpoint.address, settings.advertise, settings.seeds, reach)
         config = _node_config(settings, data, advertised, clock)
@@ -143,6 +145,14 @@ def _node(config: NodeConfig, committing: Committing) -> Node:
             f"{committing.path}: {error}; start the release that wrote it, or move the data directory away and start "
             "as a new node"
         ) from error
+
+
+def _note_start(data: DataDir, command: str, say: Callable[[str], None]) -> None:
+    """Keep the line that started this node, and say which options of the one before it has not."""
+    last = last_start(data.path)
+    if missing := left_out(last, command):
+        say(f"warning: this start is without {missing}, which the last one had: {last}")
+    data.note_start(command)
 
 
 def _note_store(data: DataDir, committing: Committing, say: Callable[[str], None]) -> None:

@@ -110,7 +110,7 @@ def test_it_stays_away_though_one_slept_through_it(stage: Stage, slept_from: str
     assert stage.states(others, victim) == {"not listed"}
     stage.world.resume(sleeper)
     stage.wait([sleeper], victim, "not listed", 3 * SWIM.sync_interval_s)
-    stage.stays_away(victim, HALF_AN_HOUR_S)
+    stage.stays_away(victim)
 
 
 def test_it_stays_away_though_a_side_was_cut_off(stage: Stage) -> None:

@@ -11,7 +11,7 @@ from tests.sim.registers import desk_variants, desk_world
 from tests.sim.registers.upkeep_variants import KEEPING, PURGING, RIGHT
 from tests.sim.registers.upkeep_world import TIMES, UpkeepHabits, UpkeepOutcome, keeping, run
 
-SEEDS = 8
+SEEDS = 5
 SWEPT = 2_000
 BLOCK = 100
 
