@@ -113,7 +113,7 @@ class Choosing:
         if not candidates:
             return f"a member that can run it: {lacking(wants, [one.meta for one in members])}"
         if any(self.has_room(lane, member) for member in candidates):
-            return "its turn"
+            return self._turn(lane)
         names = ", ".join(member.name for member in candidates[:5])
         more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
         if not any(can_ask(lane, member) for member in candidates):
@@ -122,6 +122,11 @@ class Choosing:
         return f"a free slot: {names}{more} {are} busy"
 
     # Inside.
+
+    def _turn(self, lane: Lane) -> str:
+        """Say what a task waits for that somebody may have a slot for; whoever sees to it first knows more of slots."""
+        ahead = next((one for one in map(self._view.get, lane.key.ahead) if one is not None), None)
+        return "its turn" if ahead is None else f"an offer by {ahead.name}, which sees to it first"
 
     def _idleness(self, member: LiveMember) -> tuple[int, int, int]:
         """Return what is least for the one that is most idle; those of which nothing was heard go round as well."""

@@ -7,6 +7,7 @@ import pytest
 
 from mesh.core.ids import NodeId
 from mesh.placement.live_view import LiveView
+from mesh.tasks.body import task_key
 from mesh.tasks.changes import Release
 from mesh.tasks.form import of_value, to_value
 from mesh.wire.register_messages import Owner
@@ -55,6 +56,15 @@ def test_second_voter_offers_at_once_what_waits_for_the_first_when_that_seems_go
     assert not world.offers
     world.lose(SECOND)
     assert world.take() == [(P, "t")]
+
+
+def test_second_voter_says_who_sees_to_what_waits_for_somebody_that_may_have_a_slot() -> None:
+    world = Stewarded(member(P), member(SECOND, 0), place=1)
+    for task_id in ("t", "u"):
+        world.hold(task_id, new(task_id=task_id))
+    world.wait(CONFIG.stagger_s + 0.01)
+    waits = {world.steward.waits_for(task_key(task_id)) for task_id in ("t", "u")} - {"an answer"}
+    assert waits == {f"an offer by {member(SECOND).name}, which sees to it first"}
 
 
 def test_third_voter_waits_a_stagger_less_for_each_before_it_that_seems_gone() -> None:
