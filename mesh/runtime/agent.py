@@ -45,7 +45,6 @@ from mesh.runtime.executor import Executor
 from mesh.runtime.guard import Guard
 from mesh.runtime.hooks import Hooks
 from mesh.runtime.keystore import KeyStore, open_keys
-from mesh.runtime.left_out import left_out
 from mesh.runtime.lifelines import LifelineKeeper
 from mesh.runtime.listener import Listener
 from mesh.runtime.reach import Reach
@@ -149,9 +148,11 @@ def _node(config: NodeConfig, committing: Committing) -> Node:
 
 def _note_start(data: DataDir, command: str, say: Callable[[str], None]) -> None:
     """Keep the line that started this node, and say which options of the one before it has not."""
-    last = last_start(data.path)
-    if missing := left_out(last, command):
-        say(f"warning: this start is without {missing}, which the last one had: {last}")
+    if last := last_start(data.path):
+        from mesh.runtime.left_out import left_out  # noqa: PLC0415 - at a return alone
+
+        if missing := left_out(last, command):
+            say(f"warning: this start is without {missing}, which the last one had: {last}")
     data.note_start(command)
 
 

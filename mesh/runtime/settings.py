@@ -13,7 +13,6 @@ from mesh.core.address import DEFAULT_PORT, Address, numeric_host, split_host_po
 from mesh.core.ids import NAME_CHARS_MAX, NodeId
 from mesh.core.limits import SLOTS_MAX
 from mesh.errors import ConfigError
-from mesh.hooks.health import NOT_YET
 from mesh.membership.profile import SwimConfig, profile
 from mesh.node.config import LEASES, PACES, UPKEEPS, LeaseTimes, Pace, UpkeepTimes
 from mesh.queues.settings import check_name
@@ -140,7 +139,7 @@ class AgentSettings:
             version=__version__,
             queues=tuple(dict.fromkeys(self.queues)),
             availability=self._availability(),
-            why="" if self.hooks.health_check is None else NOT_YET,
+            why=self._why(),
         )
 
     def _availability(self) -> Availability:
@@ -149,6 +148,14 @@ class AgentSettings:
             return Availability.UNFIT
         is_standing_by = self.node_class == EMERGENCY
         return Availability.STANDBY if is_standing_by else Availability.OPEN
+
+    def _why(self) -> str:
+        """Return why a node takes no work at first, where its health check decides."""
+        if self.hooks.health_check is None:
+            return ""
+        from mesh.hooks.health import NOT_YET  # noqa: PLC0415 - most nodes have none
+
+        return NOT_YET
 
     def node_name(self) -> str:
         """Return the name given, or the host's, cut to what a name may be."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -31,6 +32,8 @@ def join(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SettingsOf:
             return 0
 
         monkeypatch.setattr(agent, "run_agent", record)
+        # A node is a small process. This one holds all tests, and looking through it takes a second.
+        monkeypatch.setattr(gc, "collect", lambda: 0)
         parser, _ = build_parser()
         run_join(parser.parse_args(["join", "--headless", "--data", str(tmp_path), *words]))
         return found[0]
