@@ -9,22 +9,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
-from mesh.cli import (
-    bench,
-    demo,
-    doctor,
-    forget,
-    join,
-    key,
-    leave,
-    queue,
-    sim,
-    submit,
-    watch,
-    why,
-    work,
-)
 from mesh.cli.arguments import Parser, add_command
 from mesh.cli.stdio import complain, forget_stdout, prepare
 from mesh.errors import ConfigError, MeshError, MeshUnreachable
@@ -35,11 +21,26 @@ EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130
 
-_GROUPS = (join, leave, key, watch, why, forget, submit, work, queue, doctor, sim, demo, bench)
+_JOIN = "join"
+_GROUPS = (
+    _JOIN,
+    "leave",
+    "key",
+    "watch",
+    "why",
+    "forget",
+    "submit",
+    "work",
+    "queue",
+    "doctor",
+    "sim",
+    "demo",
+    "bench",
+)
 
 
-def build_parser() -> tuple[Parser, tuple[str, ...]]:
-    """Return the whole grammar and the names of all commands."""
+def build_parser(groups: Sequence[str] = _GROUPS) -> tuple[Parser, tuple[str, ...]]:
+    """Return the grammar of these groups, the whole one by default, and the names of their commands."""
     parser = Parser(
         prog="mesh",
         description="Worker meshes without a broker: hosts join, see each other live, and share the work.",
@@ -47,8 +48,8 @@ def build_parser() -> tuple[Parser, tuple[str, ...]]:
     )
     parser.add_argument("-V", "--version", action="version", version=f"mesh {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for group in _GROUPS:
-        group.add_commands(commands)
+    for group in groups:
+        import_module(f"mesh.cli.{group}").add_commands(commands)
 
     def show_help(options: argparse.Namespace) -> int:
         """Print the help of one command, or of all."""
@@ -84,7 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: list[str], *, is_program: bool) -> int:
-    parser, names = build_parser()
+    # A node keeps what it imports for as long as it runs: of the other commands it needs nothing.
+    parser, names = build_parser((_JOIN,) if argv[:1] == [_JOIN] else _GROUPS)
     if not argv:
         parser.print_help(sys.stderr)
         return EXIT_USAGE
