@@ -8,7 +8,7 @@ import pytest
 from tests.sim.registers.desk_variants import OFTEN, READS_AS_OWNER, RIGHT, SELDOM
 from tests.sim.registers.desk_world import DeskOutcome, run
 
-SEEDS = 25
+SEEDS = 15
 CALM = 10
 SWEPT = 5_000
 BLOCK = 250

@@ -9,7 +9,7 @@ from mesh.wire.task_messages import AttemptCause
 from tests.sim.tasks.variants import RIGHT, WRONG
 from tests.sim.tasks.world import Outcome, run
 
-SEEDS = 25
+SEEDS = 15
 SWEPT = 3_000
 BLOCK = 100
 SEEN_WITHIN = 200
