@@ -83,11 +83,10 @@ class OwnAvailability:
             found = demand()
             self._standby.step(now, 0.0 if found is None else found.load)
         wanted, before = self._wanted(), said.availability
+        if wanted is before and wanted is not Availability.UNFIT:
+            return None  # nearly always, and this is asked at every turn
         declared = Declared(wanted, self._reason(wanted, before))
-        is_news = wanted is not before or (
-            wanted is Availability.UNFIT and declared.on(said).why != said.why
-        )
-        return declared if is_news else None
+        return None if declared.on(said) == said else declared
 
     def is_due(self, now: float) -> bool:
         """Say whether the load is to be looked at."""
